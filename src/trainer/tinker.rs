@@ -206,6 +206,17 @@ impl Tinker {
         Ok(unpacked.map_err(|e| self.net(e))??)
     }
 
+    /// Why a new model does not load a state. A trainer that is asked twice, as by a proxy, may reject the second request:
+    /// the next attempt has a model of its own.
+    fn loads_already(&self, error: TrainerError) -> TrainerError {
+        match error {
+            TrainerError::Net { source: NetError::Status { status: 400, body, .. }, .. } => {
+                self.failure("load_weights", detail(&body), false)
+            }
+            error => error,
+        }
+    }
+
     pub(super) fn begin(&self, operation: &'static str) -> Operation {
         let trainer = (&*self.name, self.http.address());
         Operation::begin(operation, trainer, &self.last_result, &self.meters)
@@ -280,7 +291,8 @@ impl Trainer for Tinker {
             let body = json!({
                 "model_id": model_id, "path": path, "optimizer": true, "type": "load_weights",
             });
-            let _: serde_json::Value = self.call("load_weights", &body).await?;
+            let asked = self.ask("load_weights", &body).await.map_err(|e| self.loads_already(e))?;
+            let _: serde_json::Value = self.answer("load_weights", asked).await?;
         }
         Ok(Box::new(TinkerRun::new(self.clone(), session, model_id, role)))
     }

@@ -59,8 +59,7 @@ class Service:
 
     def unload(self, model_id: str) -> str:
         if model_id in self.registry.models:
-            self.registry.models[model_id].unloading = True
-            self.registry.models[model_id].submitted.clear()
+            self.registry.models[model_id].unload()
         return self.submit(model_id, Unload())
 
     def ready(self, model_id: str, kind: str, name: str) -> Path:
@@ -262,13 +261,11 @@ def build(service: Service, key: str | None = None) -> FastAPI:
     @api.post("/load_weights")
     async def load_weights(body: wire.Load) -> dict[str, Any]:
         service.known(body.model_id)
-        path = saved(body.path)
-        model = service.registry.models.get(body.model_id)
-        if model is not None:
-            if model.touched:
-                raise HTTPException(400, "load_weights must be the first request of a model")
-            model.touched = True
-        future = service.submit(body.model_id, LoadState(path, body.path, body.optimizer))
+        load = LoadState(saved(body.path), body.path, body.optimizer)
+        try:
+            future = service.registry.load(body.model_id, body, lambda: service.submit(body.model_id, load))
+        except Conflict as error:
+            raise HTTPException(400, str(error)) from None
         return queued(future, body.model_id)
 
     @api.post("/weights_info")

@@ -16,7 +16,7 @@ from .wire import ValueHead
 
 
 class Conflict(Exception):
-    """A request's number was used for something else."""
+    """Something else was asked where only the same request may be repeated."""
 
 
 @dataclass
@@ -28,6 +28,7 @@ class Model:
     role: str
     seed: int
     head: ValueHead | None = None
+    loaded: tuple[bytes, str] | None = None
     touched: bool = False
     unloading: bool = False
     submitted: dict[int, tuple[bytes, str]] = field(default_factory=dict)
@@ -35,6 +36,16 @@ class Model:
     @property
     def shape(self) -> str:
         return described(self.rank, self.role, self.head)
+
+    def unload(self) -> None:
+        self.unloading = True
+        self.loaded = None
+        self.submitted.clear()
+
+
+def digest(body: BaseModel) -> bytes:
+    """What a request asks, so that a repeated one is known."""
+    return hashlib.sha256(type(body).__name__.encode() + body.model_dump_json().encode()).digest()
 
 
 class Registry:
@@ -80,12 +91,29 @@ class Registry:
         model.touched = True
         if seq_id is None:
             return submit()
-        digest = hashlib.sha256(type(body).__name__.encode() + body.model_dump_json().encode()).digest()
+        asked = digest(body)
         if seq_id in model.submitted:
             seen, future = model.submitted[seq_id]
-            if seen != digest:
+            if seen != asked:
                 raise Conflict(f"seq_id {seq_id} of {model_id} was used for another request")
             return future
         future = submit()
-        model.submitted[seq_id] = (digest, future)
+        model.submitted[seq_id] = (asked, future)
         return future
+
+    def load(self, model_id: str, body: BaseModel, submit: Callable[[], str]) -> str:
+        """Has a model load a state, as its first request. A proxy may repeat the request, so the same one is the same
+        request as long as nothing else is asked of the model.
+
+        Raises:
+            Conflict: something else was asked of the model before.
+        """
+        model = self.models.get(model_id)
+        if model is None:
+            return submit()
+        asked = digest(body)
+        if model.touched or (model.loaded is not None and model.loaded[0] != asked):
+            raise Conflict("load_weights must be the first request of a model")
+        if model.loaded is None:
+            model.loaded = (asked, submit())
+        return model.loaded[1]

@@ -57,9 +57,12 @@ class Service(unittest.TestCase):
         self.assertEqual(other.post("optim_step", {"model_id": "model_0", "adam_params": {}}).status_code, 404)
         resumed = other.create(seed=9)
         load = {"model_id": resumed, "path": uri, "optimizer": True}
+        loaded = other.ok("load_weights", load)
+        self.assertEqual(other.ok("load_weights", load), loaded, "the same request")
+        self.assertEqual(other.post("load_weights", load | {"optimizer": False}).status_code, 400, "another one")
         self.assertEqual(other.done("load_weights", load), {"path": uri, "type": "load_weights"})
-        self.assertEqual(other.post("load_weights", load).status_code, 400, "only as the first request")
         self.assertEqual([train(other, resumed) for _ in range(2)], wanted)
+        self.assertEqual(other.post("load_weights", load).status_code, 400, "only as the first request")
         self.assertEqual(other.forward(resumed, DATA), outputs)
         fresh = other.create(seed=9)
         other.done("load_weights", load | {"model_id": fresh, "optimizer": False})

@@ -194,6 +194,8 @@ fn a_saved_state_resumes_to_the_bit_also_after_a_restart() {
     let uri = format!("tinker://{model}/weights/three");
     assert_eq!(saved, json!({ "path": uri, "type": "save_weights" }));
     assert_eq!(server.submit("save_weights", save).status, 409);
+    let other = json!({ "model_id": model, "path": "other" });
+    let other = server.tinker("save_weights", other)["path"].as_str().unwrap().to_owned();
     (4..=6).for_each(|number| _ = step(&server, &model, number));
     let wanted = forward(&server, &model, &input);
     let info = json!({ "base_model": BASE, "is_lora": true, "lora_rank": 4 });
@@ -217,8 +219,10 @@ fn a_saved_state_resumes_to_the_bit_also_after_a_restart() {
     assert_eq!(load(&resumed, "tinker://../weights/three").status, 400);
     let loaded = load(&resumed, &uri);
     assert_eq!(server.retrieve(&loaded).json(), json!({ "path": uri, "type": "load_weights" }));
-    assert_eq!(load(&resumed, &uri).status, 400, "only as the first request");
+    assert_eq!(load(&resumed, &uri).body, loaded.body, "the same request");
+    assert_eq!(load(&resumed, &other).status, 400, "only one state");
     (4..=5).for_each(|number| _ = step(&server, &resumed, number));
+    assert_eq!(load(&resumed, &uri).status, 400, "only as the first request");
     assert_eq!(step(&server, &resumed, 6)["metrics"]["steps"], 6);
     assert_eq!(forward(&server, &resumed, &input), wanted);
 

@@ -81,11 +81,9 @@ fn every(count: u32, number: u32, fate: Fate) -> Fate {
     if number.is_multiple_of(count) { fate } else { Fate::Pass }
 }
 
-/// Each request is made twice, but for the one that the protocol forbids to repeat. A state that is saved twice ends an
-/// attempt, so that happens now and then only.
+/// Each request is made twice. A state that is saved twice ends an attempt, so that happens now and then only.
 pub fn twice(path: &str, number: u32) -> Fate {
     match path.rsplit('/').next() {
-        Some("load_weights") => Fate::Pass,
         Some("save_weights" | "save_weights_for_sampler") => every(3, number, Fate::Twice),
         _ => Fate::Twice,
     }

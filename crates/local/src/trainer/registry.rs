@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 use crate::train::Shape;
 
@@ -24,26 +24,49 @@ pub struct ModelRecord {
     /// Seconds since 1970.
     pub created: u64,
     pub unloading: bool,
-    /// Something was asked of it: a state may no longer be loaded.
+    /// The state that it was asked to load.
+    loaded: Option<Submitted>,
+    /// Something else was asked of it: a state may no longer be loaded.
     touched: bool,
     submitted: HashMap<u64, Submitted>,
 }
 
+impl ModelRecord {
+    fn unload(&mut self) {
+        self.unloading = true;
+        self.loaded = None;
+        self.submitted = HashMap::new();
+    }
+}
+
+/// What a request asks, so that a repeated one is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Of a request's kind and body.
+    pub fn of(kind: &str, body: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let mut hasher = Sha256::new_with_prefix(kind);
+        hasher.update(serde_json::to_vec(body)?);
+        Ok(Self(hasher.finalize().into()))
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Submitted {
-    digest: [u8; 32],
+    digest: Digest,
     future: u64,
 }
 
-/// Whether a numbered request is new.
-pub enum Numbered {
-    /// It is, and has this future now.
-    New(u64),
-    /// It is the same as an earlier one.
-    Repeated(u64),
-    /// Its number was used for something else.
-    Conflict,
+impl Submitted {
+    /// Its future, for a request that is the same.
+    fn again(&self, digest: Digest) -> Result<u64, Conflict> {
+        if self.digest == digest { Ok(self.future) } else { Err(Conflict) }
+    }
 }
+
+/// Something else was asked where only the same request may be repeated.
+pub struct Conflict;
 
 /// Everything, behind one lock.
 #[derive(Default)]
@@ -80,16 +103,15 @@ impl Registry {
         let left =
             models.iter_mut().filter(|(_, m)| !m.unloading && !sessions.contains_key(&m.session));
         let unload = left.map(|(id, model)| {
-            model.unloading = true;
-            model.submitted = HashMap::new();
+            model.unload();
             id.clone()
         });
         unload.collect()
     }
 
     pub fn add_model(&self, id: &str, session: String, shape: Shape, created: u64) {
-        let (touched, unloading, submitted) = (false, false, HashMap::new());
-        let record = ModelRecord { session, shape, created, unloading, touched, submitted };
+        let (unloading, loaded, touched, submitted) = (false, None, false, HashMap::new());
+        let record = ModelRecord { session, shape, created, unloading, loaded, touched, submitted };
         self.lock().models.insert(id.to_owned(), record);
     }
 
@@ -103,43 +125,63 @@ impl Registry {
 
     pub fn unload(&self, id: &str) {
         if let Some(record) = self.lock().models.get_mut(id) {
-            record.unloading = true;
-            record.submitted = HashMap::new();
+            record.unload();
         }
     }
 
-    /// Notes that something is asked of a model; false when something was asked before.
-    pub fn touch(&self, id: &str) -> bool {
-        match self.lock().models.get_mut(id) {
-            Some(record) => !std::mem::replace(&mut record.touched, true),
-            None => true,
+    /// Notes that something is asked of a model.
+    pub fn touch(&self, id: &str) {
+        if let Some(record) = self.lock().models.get_mut(id) {
+            record.touched = true;
         }
     }
 
-    /// Numbers a request. `submit` opens its future and queues it while the lock is held, so that two
-    /// of the same number cannot both be new.
+    /// Numbers a request; returns its future. The same number with the same body is the same request. `submit` opens the
+    /// future and queues the request while the lock is held, so that two of the same number cannot both be new.
+    ///
+    /// # Errors
+    /// The number was used for something else.
     pub fn number(
         &self,
         id: &str,
         seq_id: Option<u64>,
-        kind: &str,
-        body: &impl Serialize,
+        digest: Digest,
         submit: impl FnOnce() -> u64,
-    ) -> Result<Numbered, serde_json::Error> {
-        let mut hasher = Sha256::new_with_prefix(kind);
-        hasher.update(serde_json::to_vec(body)?);
-        let digest = hasher.finalize().into();
+    ) -> Result<u64, Conflict> {
         let mut records = self.lock();
-        let Some(record) = records.models.get_mut(id) else { return Ok(Numbered::New(submit())) };
+        let Some(record) = records.models.get_mut(id) else { return Ok(submit()) };
         record.touched = true;
-        let Some(seq_id) = seq_id else { return Ok(Numbered::New(submit())) };
+        let Some(seq_id) = seq_id else { return Ok(submit()) };
         match record.submitted.get(&seq_id) {
-            Some(seen) if seen.digest == digest => Ok(Numbered::Repeated(seen.future)),
-            Some(_) => Ok(Numbered::Conflict),
+            Some(seen) => seen.again(digest),
             None => {
                 let future = submit();
                 record.submitted.insert(seq_id, Submitted { digest, future });
-                Ok(Numbered::New(future))
+                Ok(future)
+            }
+        }
+    }
+
+    /// Has a model load a state, as its first request; returns the future. A proxy may repeat the request, so the same
+    /// one is the same request as long as nothing else is asked of the model.
+    ///
+    /// # Errors
+    /// Something else was asked of the model before.
+    pub fn load(
+        &self,
+        id: &str,
+        digest: Digest,
+        submit: impl FnOnce() -> u64,
+    ) -> Result<u64, Conflict> {
+        let mut records = self.lock();
+        let Some(record) = records.models.get_mut(id) else { return Ok(submit()) };
+        match &record.loaded {
+            _ if record.touched => Err(Conflict),
+            Some(loaded) => loaded.again(digest),
+            None => {
+                let future = submit();
+                record.loaded = Some(Submitted { digest, future });
+                Ok(future)
             }
         }
     }

@@ -15,10 +15,12 @@ use super::{
     error::ApiError,
     models::{Answer, Body},
     queued, timestamp,
+    training::digest,
 };
 use crate::trainer::{
     checkpoints::{Kind, State as Progress, is_name, parse_state},
     compute::Operation,
+    registry::Conflict,
     wire::{Checkpoint, CheckpointList, Load, Queued, Save, WeightsInfo, WeightsQuery},
 };
 
@@ -91,17 +93,21 @@ pub(super) async fn load_weights(
     State(shared): State<Arc<Shared>>,
     body: Body<Load>,
 ) -> Answer<Queued> {
-    let Json(Load { model_id, path: uri, optimizer }) = body?;
+    let Json(request) = body?;
+    let digest = digest("load_weights", &request)?;
+    let Load { model_id, path: uri, optimizer } = request;
     shared.check_model(&model_id)?;
     let bad = |detail: &str| ApiError::new(StatusCode::BAD_REQUEST, detail);
     let (source, name) = parse_state(&uri).ok_or_else(|| {
         bad("request.path must be in format tinker://source_model_id/weights/checkpoint_id")
     })?;
     let path = shared.ready(source, Kind::Training, name)?;
-    if !shared.registry.touch(&model_id) {
-        return Err(bad("load_weights must be the first request of a model"));
-    }
-    let future = shared.submit(model_id.clone(), Operation::LoadState(path, uri, optimizer));
+    let load = Operation::LoadState(path, uri, optimizer);
+    let submit = || shared.submit(model_id.clone(), load);
+    let future = shared
+        .registry
+        .load(&model_id, digest, submit)
+        .map_err(|Conflict| bad("load_weights must be the first request of a model"))?;
     Ok(Json(queued(future, model_id)))
 }
 

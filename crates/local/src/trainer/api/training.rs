@@ -13,7 +13,7 @@ use super::{
 };
 use crate::trainer::{
     compute::Operation,
-    registry::Numbered,
+    registry::{Conflict, Digest},
     wire::{OptimStep, Polyak, Queued},
 };
 
@@ -50,24 +50,22 @@ impl Shared {
         operation: Operation,
     ) -> Answer<Queued> {
         self.check_model(&model_id)?;
+        let digest = digest(kind, body)?;
         let submit = || self.submit(model_id.clone(), operation);
-        let numbered = self
-            .registry
-            .number(&model_id, seq_id, kind, body, submit)
-            .map_err(|e| ApiError::invalid(e.to_string()))?;
-        match numbered {
-            Numbered::New(future) | Numbered::Repeated(future) => {
-                Ok(Json(queued(future, model_id)))
-            }
-            Numbered::Conflict => Err(ApiError::new(
-                StatusCode::CONFLICT,
-                format!(
-                    "seq_id {} of model {model_id} was used for another request",
-                    seq_id.unwrap_or_default()
-                ),
-            )),
-        }
+        let future =
+            self.registry.number(&model_id, seq_id, digest, submit).map_err(|Conflict| {
+                let seq_id = seq_id.unwrap_or_default();
+                let detail =
+                    format!("seq_id {seq_id} of model {model_id} was used for another request");
+                ApiError::new(StatusCode::CONFLICT, detail)
+            })?;
+        Ok(Json(queued(future, model_id)))
     }
+}
+
+/// What a request asks.
+pub(super) fn digest(kind: &str, body: &impl Serialize) -> Result<Digest, ApiError> {
+    Digest::of(kind, body).map_err(|e| ApiError::invalid(e.to_string()))
 }
 
 pub(super) async fn optim_step(

@@ -129,7 +129,7 @@ pub struct Save {
     pub path: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Load {
     pub model_id: String,
     pub path: String,
