@@ -19,8 +19,11 @@ create index transition_search_found on transition_search (job_id, verdict, succ
 create index transition_search_everywhere on transition_search (verdict, success, transition_id desc);
 create index transition_search_iteration on transition_search (iteration, transition_id desc);
 create index transition_search_solved on transition_search (transition_id desc) where success;
-create index transition_search_refused on transition_search (target_status, transition_id desc)
-    where target_status <> 'accepted';
+create index transition_search_unsolved on transition_search (transition_id desc) where not success;
+create index transition_search_changed on transition_search (transition_id desc) where changed;
+create index transition_search_kept on transition_search (transition_id desc) where not changed;
+create index transition_search_target on transition_search (target_status, transition_id desc)
+    where target_status is not null;
 create index transition_search_words on transition_search using gin (words);
 
 -- A phrase of common words is looked up by its pairs of neighbours: the words alone would leave every transition that

@@ -1,13 +1,13 @@
-//! Every page and every list, and how often a large table was read as a whole for them.
+//! Every page and every list, and how soon each is answered.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use reqwest::Client;
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{Connection, PgConnection};
+
+use super::{Site, stop};
+use crate::support::http;
 
 /// Rows that stand for the others: in the middle of all that there are.
 pub struct Chosen {
@@ -18,8 +18,9 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Looks for them.
-    pub async fn of(conn: &mut PgConnection, job: &str) -> Self {
+    /// Looks for them, over a connection of its own: what it reads counts before what pages read.
+    pub async fn of(url: &str, job: &str) -> Self {
+        let mut conn = PgConnection::connect(url).await.unwrap();
         let (episode, transition, checkpoint) = sqlx::query_as(
             "select
                  (select episode_id::text from rollouts where job_id = $1::uuid and purpose = 'collect'
@@ -30,9 +31,10 @@ impl Chosen {
                   order by version desc limit 1)",
         )
         .bind(job)
-        .fetch_one(conn)
+        .fetch_one(&mut conn)
         .await
         .unwrap();
+        conn.close().await.unwrap();
         Self { job: job.to_owned(), episode, transition, checkpoint }
     }
 
@@ -100,6 +102,9 @@ const MORE: &[&str] = &[
     "/evaluations?list=all",
     "/audit?actor=nobody",
     "/v1/transitions?limit=200&changed=true",
+    "/v1/transitions?limit=200&changed=false",
+    "/v1/transitions?limit=200&target_status=misquoted",
+    "/v1/transitions?limit=200&verdict=unparseable",
     "/v1/transitions?limit=200&q=refund",
     "/v1/jobs/JOB/transitions?limit=200",
     "/v1/jobs/JOB/transitions?limit=200&to_iteration=3",
@@ -130,28 +135,29 @@ pub async fn ask(http: &Client, url: &str, path: &str) -> (u16, Duration) {
     (status, first)
 }
 
-/// How often each table with at least `rows` rows was read as a whole so far.
-pub async fn whole_reads(conn: &mut PgConnection, rows: u64) -> BTreeMap<String, i64> {
-    // Servers that have ended have reported all that they did.
-    for _ in 0..400 {
-        let others: i64 = sqlx::query_scalar(
-            "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
-        )
-        .fetch_one(&mut *conn)
-        .await
-        .unwrap();
-        if others == 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+/// What the visit of some paths came to.
+pub struct Visit {
+    /// When the first byte of each came, the slowest last.
+    pub times: Vec<(Duration, String)>,
+    /// The most memory that the service had, in MiB.
+    pub peak: u64,
+}
+
+/// Starts a service, asks it for each of these paths, and stops it.
+pub async fn visit(site: &Site<'_>, paths: &[String], job: &str) -> Visit {
+    let begun = Instant::now();
+    let service = site.serve().await;
+    eprintln!("the service is ready after {:.1?}", begun.elapsed());
+    let (http, mut times) = (http(), Vec::new());
+    for path in paths {
+        let (status, time) = ask(&http, &service.url, path).await;
+        assert!(status < 500, "{path}: {status}");
+        let shown = path.contains(job) || path.contains('?') || path.contains("logs");
+        assert!(status == 200 || !shown, "{path}: {status}");
+        times.push((time, path.clone()));
     }
-    let counted: Vec<(String, i64)> = sqlx::query_as(
-        "select s.relname::text, s.seq_scan from pg_stat_user_tables s join pg_class c on c.oid = s.relid
-         where c.reltuples >= $1",
-    )
-    .bind(rows as f32)
-    .fetch_all(conn)
-    .await
-    .unwrap();
-    counted.into_iter().collect()
+    let peak = service.peak();
+    stop(service).await;
+    times.sort();
+    Visit { times, peak }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parquet::{
     basic::{Compression, ZstdLevel},
+    errors::ParquetError,
     file::{properties::WriterProperties, writer::SerializedFileWriter},
     schema::parser::parse_message_type,
 };
@@ -34,7 +35,9 @@ impl Table {
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .build();
         let columns = Columns::new(schema.clone())?;
-        let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+        // The first bytes do not wait for a full row group, so clients see that rows are read.
+        writer.flush().map_err(ParquetError::from)?;
         Ok(Self { columns, writer })
     }
 
