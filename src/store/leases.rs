@@ -86,9 +86,6 @@ pub async fn claim(
              where j.status = 'running'
              order by coalesce(busy.units, 0), turn.at nulls first, first.run_at, first.id
              limit 1
-         ), lost as (
-             update work_attempts a set ended_at = now(), outcome = 'lost'
-             from next where a.item_id = next.id and a.ended_at is null
          )
          update work_items w
          set state = 'leased', attempt = w.attempt + 1, lease_token = $1, lease_owner = $2,
@@ -104,9 +101,12 @@ pub async fn claim(
     .fetch_optional(&mut *conn)
     .await?;
     let Some(row) = claimed else { return Ok(Claim::Nothing) };
+    // A statement of its own, because the first one does not see attempts that began after it did.
     sqlx::query(
         "-- leases::claim
-         with turn as (
+         with lost as (
+             update work_attempts set ended_at = now(), outcome = 'lost' where item_id = $1 and ended_at is null
+         ), turn as (
              insert into work_turns (job_id, class, at) values ($4, $5, clock_timestamp())
              on conflict (job_id, class) do update set at = excluded.at
          )

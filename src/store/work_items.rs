@@ -103,21 +103,26 @@ pub async fn revive(conn: &mut PgConnection, job: JobId) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Takes everything that is not finished off the queue. Holders notice at their next heartbeat or write.
+/// Takes everything that is not finished off the queue, within the caller's transaction. Holders notice at their next
+/// heartbeat or write.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn cancel_of_job(conn: &mut PgConnection, job: JobId) -> Result<(), StoreError> {
     sqlx::query(
         "-- work_items::cancel_of_job
-         with cancelled as (
-             update work_items
-             set state = 'cancelled', lease_token = null, lease_owner = null, lease_expires_at = null
-             where job_id = $1 and state in ('ready', 'leased')
-             returning id
-         )
+         update work_items
+         set state = 'cancelled', lease_token = null, lease_owner = null, lease_expires_at = null
+         where job_id = $1 and state in ('ready', 'leased')",
+    )
+    .bind(job)
+    .execute(&mut *conn)
+    .await?;
+    // A statement of its own: the first one may have waited for a claim, and does not see the attempt that it began.
+    sqlx::query(
+        "-- work_items::cancel_of_job
          update work_attempts a set ended_at = now(), outcome = 'cancelled'
-         from cancelled where a.item_id = cancelled.id and a.ended_at is null",
+         from work_items w where w.job_id = $1 and a.item_id = w.id and a.ended_at is null",
     )
     .bind(job)
     .execute(conn)

@@ -112,12 +112,41 @@ async fn a_lost_lease_cannot_write_any_more() {
     }
     leases::hold(&mut conn, &second).await.unwrap();
     leases::complete(&mut conn, &second).await.unwrap();
-    let outcomes: Vec<String> =
-        sqlx::query_scalar("select outcome from work_attempts order by attempt")
-            .fetch_all(&mut *conn)
-            .await
-            .unwrap();
-    assert_eq!(outcomes, ["lost", "done"]);
+    assert_eq!(outcomes(&mut conn).await, [Some("lost".to_owned()), Some("done".to_owned())]);
+    drop(conn);
+    store.close().await;
+}
+
+/// What ended each attempt, in order; none if nothing did.
+async fn outcomes(conn: &mut sqlx::PgConnection) -> Vec<Option<String>> {
+    let outcomes = "select outcome from work_attempts order by item_id, attempt";
+    sqlx::query_scalar(outcomes).fetch_all(conn).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_attempt_that_begins_while_its_job_is_cancelled_ends_with_it() {
+    let (store, _place) = database().await;
+    let (job, _) = planned(&store, 1).await;
+    let mut claiming = store.begin().await.unwrap();
+    claimed(&mut claiming, "a").await.unwrap();
+    let cancelling = tokio::spawn({
+        let store = store.clone();
+        async move {
+            let mut tx = store.begin().await.unwrap();
+            work_items::cancel_of_job(&mut tx, job).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+    });
+    let mut conn = store.acquire().await.unwrap();
+    let waits = "select count(*) > 0 from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock'";
+    while !sqlx::query_scalar::<_, bool>(waits).fetch_one(&mut *conn).await.unwrap() {
+        assert!(!cancelling.is_finished(), "it waits for the claim");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    claiming.commit().await.unwrap();
+    cancelling.await.unwrap();
+    assert_eq!(outcomes(&mut conn).await, [Some("cancelled".to_owned())]);
     drop(conn);
     store.close().await;
 }
