@@ -281,12 +281,15 @@ pub async fn wait(
 ) -> Result<(), StoreError> {
     let waits = sqlx::query(
         "-- leases::wait
-         with attempted as (delete from work_attempts where item_id = $1 and attempt = $7)
-         update work_items
-         set state = 'ready', lease_token = null, lease_owner = null, lease_expires_at = null,
-             attempt = attempt - 1, last_error = $4, waiting_for = $3, waits = waits + 1,
-             run_at = now() + least($5 * power(2, least(waits, 10)), $6) * (0.75 + random() / 2)
-         where id = $1 and lease_token = $2 and state = 'leased'",
+         with waiting as (
+             update work_items
+             set state = 'ready', lease_token = null, lease_owner = null, lease_expires_at = null,
+                 attempt = attempt - 1, last_error = $4, waiting_for = $3, waits = waits + 1,
+                 run_at = now() + least($5 * power(2, least(waits, 10)), $6) * (0.75 + random() / 2)
+             where id = $1 and lease_token = $2 and state = 'leased'
+             returning id
+         )
+         delete from work_attempts a using waiting where a.item_id = waiting.id and a.attempt = $7",
     )
     .bind(lease.item_id)
     .bind(lease.token)

@@ -151,6 +151,8 @@ pub struct State {
     pub work: Vec<Class>,
     /// Nobody has looked yet in which classes.
     pub work_unknown: bool,
+    /// A process has taken over a unit of another.
+    pub taken_over: bool,
     pub violations: Vec<String>,
 }
 

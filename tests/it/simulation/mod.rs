@@ -9,6 +9,7 @@ mod board;
 mod invariants;
 mod line;
 mod mistakes;
+mod pace;
 mod peers;
 mod process;
 mod scenario;

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     board::{Actor, Board, BoardClock, Go, Order, What},
     line::relay,
+    pace::Freeze,
     peers::Peers,
     wire::Mistake,
     work::Work,
@@ -33,8 +34,9 @@ pub struct Process {
     pub index: usize,
     /// Number of starts.
     pub life: u32,
-    /// Until which step nothing of it moves.
-    pub frozen_until: usize,
+    pub freeze: Freeze,
+    /// Calls from now on that are likely to fail.
+    pub unlucky: u32,
     /// It is told to stop.
     pub stop: CancellationToken,
     board: Arc<Board>,
@@ -70,7 +72,8 @@ impl Process {
         Self {
             index,
             life: 0,
-            frozen_until: 0,
+            freeze: Freeze::No,
+            unlucky: 0,
             stop: CancellationToken::new(),
             board: board.clone(),
             peers: peers.clone(),
@@ -89,7 +92,8 @@ impl Process {
 
     pub fn start(&mut self) {
         self.life += 1;
-        self.frozen_until = 0;
+        self.freeze = Freeze::No;
+        self.unlucky = 0;
         self.stop = CancellationToken::new();
         let (index, board) = (self.index, self.board.clone());
         board.change(|state| {
@@ -153,7 +157,10 @@ impl Process {
 
 async fn work_once(runner: &Runner, board: &Board, class: Class, stop: &CancellationToken) {
     match runner.claim(class).await {
-        Ok(Claim::Taken(lease, _)) => runner.work(lease, stop).await,
+        Ok(Claim::Taken(lease, taken_over)) => {
+            board.change(|state| state.taken_over |= taken_over);
+            runner.work(lease, stop).await;
+        }
         Ok(Claim::Nothing) => board.change(|state| state.work.retain(|other| *other != class)),
         Err(_) => {}
     }

@@ -1,6 +1,6 @@
 //! One schedule: a seed decides, step by step, who goes on and what goes wrong.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use nlac::domain::{ids::JobId, work::Class};
 use rand::{Rng, SeedableRng, seq::IndexedRandom};
@@ -8,7 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use sqlx::Row;
 
 use super::{
-    board::{Actor, Delivery, Go, Order, Passage, What},
+    board::{Actor, Delivery, Go, Passage, What},
+    pace::Freeze,
     scenario::Scenario,
     world::{PROCESSES, World},
 };
@@ -55,7 +56,9 @@ pub struct Schedule<'a> {
     pub(super) processes: usize,
     pub(super) faults_left: usize,
     pub(super) step: usize,
-    over: bool,
+    pub(super) over: bool,
+    /// The next process that calls a server freezes until its unit is taken over.
+    pub(super) freeze_at_work: bool,
     pub(super) played: Played,
 }
 
@@ -91,8 +94,17 @@ impl<'a> Schedule<'a> {
             cancelled: BTreeSet::new(),
             followed: Vec::new(),
         };
-        let mut schedule =
-            Self { world, plan, rng, processes, faults_left, step: 0, over: false, played };
+        let mut schedule = Self {
+            world,
+            plan,
+            rng,
+            processes,
+            faults_left,
+            step: 0,
+            over: false,
+            freeze_at_work: false,
+            played,
+        };
         let outcome = schedule.run().await;
         for process in 0..schedule.processes {
             schedule.kill(process, true).await;
@@ -105,7 +117,8 @@ impl<'a> Schedule<'a> {
             self.step += 1;
             if self.step == CALM_FROM {
                 self.faults_left = 0;
-                self.world.processes.iter_mut().for_each(|process| process.frozen_until = 0);
+                self.freeze_at_work = false;
+                self.world.processes.iter_mut().for_each(|process| process.freeze = Freeze::No);
             }
             if self.step > MOST_STEPS {
                 return Err("the jobs do not end".into());
@@ -119,6 +132,7 @@ impl<'a> Schedule<'a> {
             }
             self.go_on().await;
             self.world.settle().await;
+            self.notice_take_over();
             let violations = std::mem::take(&mut self.world.board.state().violations);
             if let Some(violation) = violations.into_iter().next() {
                 return Err(violation);
@@ -162,7 +176,7 @@ impl<'a> Schedule<'a> {
         let (mut moves, mut idle) = (Vec::new(), Vec::new());
         for (place, wait) in &state.waits {
             let process = &self.world.processes[wait.process];
-            if process.frozen_until > self.step {
+            if self.is_frozen(wait.process, state.now) {
                 continue;
             }
             match &wait.what {
@@ -220,7 +234,8 @@ impl<'a> Schedule<'a> {
 
     async fn decide(&mut self, place: u64) {
         let Some(wait) = self.world.board.state().waits.remove(&place) else { return };
-        let name = self.world.processes[wait.process].name();
+        let process = wait.process;
+        let name = self.world.processes[process].name();
         match wait.what {
             What::Statement { name: text, go, .. } => {
                 self.played.statements += 1;
@@ -229,13 +244,13 @@ impl<'a> Schedule<'a> {
                 {
                     self.played.killed_at.insert((text.clone(), executed));
                     self.tell(format!("{name} dies at {text}, executed: {executed}"));
-                    self.world.processes[wait.process].kill();
+                    self.world.processes[process].kill();
                     let _ = go.send(match executed {
                         true => Passage::Send { hold: false },
                         false => Passage::Drop,
                     });
-                    self.kill(wait.process, true).await;
-                    return self.world.processes[wait.process].start();
+                    self.kill(process, true).await;
+                    return self.world.processes[process].start();
                 }
                 let hold = matches!(self.plan, Plan::Seed(_)) && self.rng.random_bool(0.12);
                 let held = if hold { ", its answer waits" } else { "" };
@@ -246,8 +261,12 @@ impl<'a> Schedule<'a> {
                 self.tell(format!("{name} hears of {text}"));
                 let _ = go.send(Delivery::Arrive);
             }
+            What::Call { .. } if self.freeze_at_work => {
+                self.world.board.state().waits.insert(place, wait);
+                self.freeze(process);
+            }
             What::Call { name: call, go } => {
-                let outcome = self.outcome();
+                let outcome = self.outcome(process);
                 self.tell(format!("{name} calls {call}: {outcome:?}"));
                 let _ = go.send(outcome);
             }
@@ -270,58 +289,6 @@ impl<'a> Schedule<'a> {
 
     fn at_rest(&self) -> bool {
         (0..self.processes).all(|process| self.is_idle(process))
-    }
-
-    /// Nothing can happen now: time passes until something can.
-    async fn pass_time(&mut self) {
-        let now = self.world.board.state().now;
-        let frozen = |process: usize| self.world.processes[process].frozen_until > self.step;
-        if (0..self.processes).any(frozen) {
-            let processes = &mut self.world.processes;
-            processes.iter_mut().for_each(|process| process.frozen_until = 0);
-            return;
-        }
-        let sleeps = {
-            let state = self.world.board.state();
-            let until = state.waits.values().filter_map(|wait| match &wait.what {
-                What::Sleep { until, .. } => Some(*until),
-                _ => None,
-            });
-            until.min()
-        };
-        let due = match self.over {
-            true => None,
-            false => self.world.due(&self.played.jobs).await.into_iter().map(|(_, at)| at).min(),
-        };
-        let next = sleeps.into_iter().chain(due).min().unwrap_or(now + Duration::from_secs(1));
-        self.advance(next.saturating_sub(now).max(Duration::from_millis(1)));
-        if !self.over && !self.is_moving().await {
-            if self.world.failed_early(&self.played.jobs).await > 0 {
-                self.world.board.violated("a unit fails although it has attempts left".into());
-            }
-            self.order(0, Order::Resume).await;
-        }
-    }
-
-    pub(super) fn advance(&mut self, by: Duration) {
-        let mut state = self.world.board.state();
-        state.now += by;
-        state.news();
-        let now = state.now;
-        drop(state);
-        self.tell(format!("time passes: {:.3} s", now.as_secs_f64()));
-    }
-
-    /// Whether some job neither stands still by order nor has ended.
-    async fn is_moving(&mut self) -> bool {
-        let moving =
-            "select count(*) from jobs where id = any($1) and status in ('queued', 'running')";
-        let count: i64 = sqlx::query_scalar(moving)
-            .bind(&self.played.jobs)
-            .fetch_one(&mut self.world.control)
-            .await
-            .unwrap();
-        count > 0
     }
 
     /// Looks at the jobs, and reads the events as a follower does.

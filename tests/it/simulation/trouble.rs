@@ -7,15 +7,20 @@ use rand::{Rng, seq::IndexedRandom};
 
 use super::{
     board::{Actor, AtPostgres, Delivery, Go, Order, Outcome, Passage, What},
+    pace::Freeze,
     schedule::Schedule,
 };
 
 impl Schedule<'_> {
-    pub(super) fn outcome(&mut self) -> Outcome {
-        if self.faults_left == 0 {
+    /// What becomes of a call of a process. One whose unit was taken over has bad luck at first.
+    pub(super) fn outcome(&mut self, process: usize) -> Outcome {
+        let unlucky = &mut self.world.processes[process].unlucky;
+        let range = if *unlucky > 0 { 0..36 } else { 0..100 };
+        if self.faults_left == 0 && *unlucky == 0 {
             return Outcome::Done;
         }
-        let outcome = match self.rng.random_range(0..100) {
+        *unlucky = unlucky.saturating_sub(1);
+        let outcome = match self.rng.random_range(range) {
             0..8 => Outcome::Away,
             8..12 => Outcome::Twice,
             12..15 => Outcome::Unheard,
@@ -25,7 +30,7 @@ impl Schedule<'_> {
         self.played.faults += 1;
         // An outage may be as long as it likes.
         if outcome != Outcome::Away || self.rng.random_bool(0.3) {
-            self.faults_left -= 1;
+            self.faults_left = self.faults_left.saturating_sub(1);
         }
         outcome
     }
@@ -42,12 +47,13 @@ impl Schedule<'_> {
             }
             34..50 => self.cut(false).await,
             50..55 => self.cut(true).await,
-            55..68 => {
+            55..60 => {
                 let steps = self.rng.random_range(5..120);
                 self.tell(format!("{name} freezes for {steps} steps"));
-                self.world.processes[process].frozen_until = self.step + steps;
+                self.world.processes[process].freeze = Freeze::Step(self.step + steps);
             }
-            68..82 => {
+            60..72 => self.freeze_at_work = true,
+            72..82 => {
                 let seconds = self.rng.random_range(1..45);
                 self.advance(Duration::from_secs(seconds));
             }

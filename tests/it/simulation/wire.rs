@@ -88,6 +88,8 @@ impl Text {
 #[derive(Debug, Clone, Copy)]
 pub struct Mistake {
     pub what: &'static str,
+    /// The seed with which the search for a schedule that breaks begins.
+    pub from: u64,
     /// The statement's name.
     pub statement: &'static str,
     pub right: &'static str,

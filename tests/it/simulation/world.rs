@@ -43,6 +43,14 @@ const TIME: &str = "
         end loop;
     end $$;";
 
+/// An attempt that has ended stays as it is.
+const ENDED: &str = "
+    create function sim.has_ended() returns trigger language plpgsql as $$ begin
+        raise 'an attempt that has ended is changed';
+    end $$;
+    create trigger has_ended before update or delete on work_attempts
+        for each row when (old.ended_at is not null) execute function sim.has_ended();";
+
 pub struct World {
     pub board: Arc<Board>,
     pub peers: Arc<Peers>,
@@ -72,7 +80,8 @@ impl World {
             let parts = (&board, &peers);
             processes.push(Process::new(index, place.path(), &options, parts, mistake).await);
         }
-        let control = PgConnection::connect_with(&options).await.unwrap();
+        let mut control = PgConnection::connect_with(&options).await.unwrap();
+        control.execute(ENDED).await.unwrap();
         Self { board, peers, processes, control, settled: 0, _place: place }
     }
 
@@ -81,6 +90,7 @@ impl World {
         self.board.change(|state| {
             state.now = Duration::ZERO;
             state.violations.clear();
+            state.taken_over = false;
             state.news();
         });
         self.peers.clear();
