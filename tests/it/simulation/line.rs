@@ -204,10 +204,11 @@ impl Relay {
         if self.status == b'I' && self.told != Some(now) {
             self.told = Some(now);
             let set = format!("set sim.now = '{}'", stamp(now));
-            self.server.1.write_all(&wire::query(&set)).await?;
+            self.server.1.write_all(&[&wire::query(&set), bytes].concat()).await?;
             self.until_ready().await?;
+        } else {
+            self.server.1.write_all(bytes).await?;
         }
-        self.server.1.write_all(bytes).await?;
         let answer = self.until_ready().await;
         self.board.change(|state| {
             if let Some(line) = state.lines.get_mut(&self.id) {

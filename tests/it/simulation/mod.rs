@@ -3,7 +3,8 @@
 //!
 //! The scheduler, the queue, the store's SQL and Postgres are the real ones. Time, the network and what the models say
 //! are simulated. A seed that fails is printed with the command that replays it, and with everything that happened.
-//! `NLAC_SIM_SCHEDULES` sets how many schedules are played, and `NLAC_SIM_FROM` the seed of the first.
+//! `NLAC_SIM_SCHEDULES` sets how many schedules are played, `NLAC_SIM_FROM` the seed of the first, and
+//! `NLAC_SIM_THREADS` how many are played at a time.
 
 mod board;
 mod invariants;
@@ -14,15 +15,13 @@ mod peers;
 mod process;
 mod scenario;
 mod schedule;
+mod threads;
 mod trouble;
 mod wire;
 mod work;
 mod world;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Instant,
-};
+use std::{collections::BTreeSet, time::Instant};
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -36,8 +35,6 @@ use self::{
 
 /// Schedules of the short form.
 const FEW: u64 = 40;
-/// After so many schedules their rows are removed.
-const CLEAR_AFTER: u64 = 200;
 
 /// Runs on one thread, so that nothing but the schedule decides what comes first.
 fn simulate<T>(run: impl Future<Output = T>) -> T {
@@ -89,50 +86,15 @@ fn variable(name: &str, default: u64) -> u64 {
 #[test]
 fn no_schedule_loses_or_doubles_anything() {
     let (from, schedules) = (variable("NLAC_SIM_FROM", 0), variable("NLAC_SIM_SCHEDULES", FEW));
-    simulate(async {
-        let mut world = World::new().await;
-        let mut expected = BTreeMap::new();
-        for scenario in Scenario::ALL {
-            expected.insert(scenario, undisturbed(&mut world, scenario).await);
-        }
-        let (mut steps, mut statements, mut faults) = (0, 0, 0);
-        let (mut seen, mut took) = (BTreeSet::new(), BTreeMap::new());
-        let begun = Instant::now();
-        for seed in from..from + schedules {
-            let scenario = scenario(seed);
-            let started = Instant::now();
-            let played =
-                play(&mut world, scenario, Plan::Seed(seed), Some(expected[&scenario].as_slice()))
-                    .await;
-            let played = played.unwrap_or_else(|error| {
-                panic!(
-                    "seed {seed} after {} schedules: {error}\nagain: NLAC_SIM_FROM={seed} NLAC_SIM_SCHEDULES=1 cargo \
-                     test --test it simulation::no_schedule",
-                    seed - from + 1
-                )
-            });
-            let of = took.entry(scenario).or_insert((0_u32, 0.0));
-            *of = (of.0 + 1, of.1 + started.elapsed().as_secs_f64());
-            steps += played.trace.len();
-            statements += played.statements;
-            faults += played.faults;
-            seen.extend(played.killed_at);
-            if (seed - from) % CLEAR_AFTER == CLEAR_AFTER - 1 {
-                world.clear().await;
-            }
-        }
-        let seconds = begun.elapsed().as_secs_f64();
-        eprintln!(
-            "{schedules} schedules in {seconds:.1} s ({:.0} a minute): {steps} steps, {statements} statements, {faults} \
-             faults; processes died at {} kinds of statement, before or after it",
-            schedules as f64 / seconds * 60.0,
-            seen.len()
-        );
-        for (scenario, (count, seconds)) in took {
-            let each = 1000.0 * seconds / f64::from(count);
-            eprintln!("{scenario:?}: {count} schedules of {each:.0} ms");
-        }
-    });
+    let threads = variable("NLAC_SIM_THREADS", threads::of(schedules));
+    let begun = Instant::now();
+    match threads::play_all(from..from + schedules, threads) {
+        Ok(total) => total.tell(begun.elapsed(), threads),
+        Err((seed, error)) => panic!(
+            "seed {seed}: {error}\nagain: NLAC_SIM_FROM={seed} NLAC_SIM_SCHEDULES=1 cargo test --test it \
+             simulation::no_schedule"
+        ),
+    }
 }
 
 #[test]
