@@ -2,7 +2,7 @@
 
 use sqlx::{PgConnection, QueryBuilder};
 
-use super::transitions::{neighbours, parsed};
+use super::transitions::{neighbours, of_job, parsed};
 use crate::{
     domain::{
         annotation::{TargetStatus, Verdict},
@@ -86,16 +86,3 @@ async fn with_rare_words(
 const COUNTED: &str =
     "select job_id, iteration, success, verdict, changed, target_status, count(*) as hits";
 const GROUPED: &str = " group by job_id, iteration, success, verdict, changed, target_status";
-
-fn of_job(query: &mut QueryBuilder<sqlx::Postgres>, job: Option<JobId>) {
-    match job {
-        Some(job) => {
-            query.push(" and job_id = ").push_bind(job);
-        }
-        None => {
-            query.push(
-                " and job_id <> all(array(select id from jobs where deleted_at is not null))",
-            );
-        }
-    }
-}
