@@ -21,7 +21,7 @@ mod wire;
 mod work;
 mod world;
 
-use std::{collections::BTreeSet, time::Instant};
+use std::time::Instant;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -119,37 +119,19 @@ fn a_seed_plays_the_same_schedule_again() {
 }
 
 /// A process that dies at any of its statements, before Postgres sees it or after, is followed by one that finishes.
-fn killed_everywhere(scenario: Scenario) {
-    simulate(async {
-        let mut world = World::new().await;
-        let expected = undisturbed(&mut world, scenario).await;
-        let (mut statement, mut points) = (0, BTreeSet::new());
-        loop {
-            statement += 1;
-            for executed in [false, true] {
-                let plan = Plan::KillAt { statement, executed };
-                let played = play(&mut world, scenario, plan, Some(expected.as_slice())).await;
-                let played = played.unwrap_or_else(|error| panic!("{error}"));
-                if played.killed_at.is_empty() {
-                    eprintln!("{scenario:?}: {} statements, {points:?}", statement - 1);
-                    return;
-                }
-                points.extend(played.killed_at);
-            }
-            if statement % 100 == 0 {
-                world.clear().await;
-            }
-        }
-    });
+fn killed_everywhere(scenario: Scenario, threads: u64) {
+    let threads = variable("NLAC_SIM_THREADS", threads);
+    let (statements, points) = threads::kill_everywhere(scenario, threads);
+    eprintln!("{scenario:?}: {statements} statements, {points:?}");
 }
 
 #[test]
 fn an_evaluation_survives_a_kill_at_every_statement() {
-    killed_everywhere(Scenario::Evaluation);
+    killed_everywhere(Scenario::Evaluation, 1);
 }
 
 #[test]
 #[ignore = "takes minutes: cargo test --test it simulation -- --ignored"]
 fn a_training_survives_a_kill_at_every_statement() {
-    killed_everywhere(Scenario::Training);
+    killed_everywhere(Scenario::Training, threads::most());
 }

@@ -1,10 +1,10 @@
-//! Many schedules on several threads. Each thread has a database of its own, so a schedule does not depend on what the
-//! others play.
+//! Many schedules on several threads: those of seeds, or one with a kill at each of its statements. Each thread has a
+//! database of its own, so a schedule does not depend on what the others play.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -20,9 +20,16 @@ const CLEAR_AFTER: usize = 200;
 
 /// Threads for a number of schedules. While one waits for Postgres, another uses its core.
 pub fn of(schedules: u64) -> u64 {
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    (schedules / WORTH).clamp(1, cores + 1)
+    (schedules / WORTH).clamp(1, most())
 }
+
+/// Threads that keep all cores busy.
+pub fn most() -> u64 {
+    thread::available_parallelism().map_or(1, |cores| cores.get() as u64) + 1
+}
+
+/// Statements at which a process was killed, and whether Postgres had executed them.
+type Points = BTreeSet<(String, bool)>;
 
 /// What schedules came to.
 #[derive(Default)]
@@ -30,8 +37,7 @@ pub struct Total {
     steps: usize,
     statements: usize,
     faults: usize,
-    /// Statements at which a process was killed, and whether Postgres had executed them.
-    killed_at: BTreeSet<(String, bool)>,
+    killed_at: Points,
     /// How many there were of each scenario, and how long they took together.
     took: BTreeMap<Scenario, (u32, Duration)>,
 }
@@ -87,6 +93,44 @@ async fn share(next: &AtomicU64, end: u64) -> Result<Total, (u64, String)> {
         }
     }
     Ok(total)
+}
+
+/// Plays a scenario with a kill at each of its statements in turn; returns how many there are, and which.
+pub fn kill_everywhere(scenario: Scenario, threads: u64) -> (usize, Points) {
+    let (next, end) = (AtomicUsize::new(1), AtomicUsize::new(usize::MAX));
+    let all = thread::scope(|scope| {
+        let kill = || simulate(kill(scenario, &next, &end));
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(kill)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    (end.into_inner() - 1, all)
+}
+
+/// Kills a process at one statement after the other that no other thread takes, up to the first that does not come.
+async fn kill(scenario: Scenario, next: &AtomicUsize, end: &AtomicUsize) -> Points {
+    let mut world = World::new().await;
+    let expected = undisturbed(&mut world, scenario).await;
+    let mut points = Points::new();
+    for number in 1.. {
+        let statement = next.fetch_add(1, Ordering::Relaxed);
+        if statement >= end.load(Ordering::Relaxed) {
+            break;
+        }
+        for executed in [false, true] {
+            let plan = Plan::KillAt { statement, executed };
+            let played = play(&mut world, scenario, plan, Some(expected.as_slice())).await;
+            let played = played.unwrap_or_else(|error| panic!("{error}"));
+            if played.killed_at.is_empty() {
+                end.fetch_min(statement, Ordering::Relaxed);
+                break;
+            }
+            points.extend(played.killed_at);
+        }
+        if number % CLEAR_AFTER == 0 {
+            world.clear().await;
+        }
+    }
+    points
 }
 
 impl Total {
