@@ -129,7 +129,7 @@ impl<'a> Curriculum<'a> {
                 self.supervise(self.prompts.evaluator(), &state, &action, &variables, &verdict)
             }
             Part::Refiner => {
-                let approved = rng.random_bool(0.2);
+                let approved = rng.random_bool(world.approved());
                 let why = if approved { None } else { Some(any_reason(world, rng)) };
                 let advised = |reason| world.advised(reason, state.messages());
                 let obeyed = why.map_or_else(|| action.clone(), advised);

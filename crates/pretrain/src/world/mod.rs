@@ -78,6 +78,11 @@ pub trait Speech: Send + Sync {
     /// How many reasons there are.
     fn reasons(&self) -> usize;
 
+    /// Share of the critiques that approve: then the refiner repeats the action.
+    fn approved(&self) -> f64 {
+        0.2
+    }
+
     /// A reason in words: `size is missing`.
     fn reason(&self, reason: usize) -> String;
 

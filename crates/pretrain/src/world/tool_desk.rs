@@ -205,6 +205,11 @@ impl Speech for ToolDesk {
         Deed::all().count()
     }
 
+    /// A call is longer than a question, so repeating it takes more practice.
+    fn approved(&self) -> f64 {
+        0.4
+    }
+
     fn reason(&self, reason: usize) -> String {
         let missing = match Deed::of(reason) {
             Deed::Pay(payment) => payment.word(),

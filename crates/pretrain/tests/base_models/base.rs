@@ -137,3 +137,23 @@ pub async fn its_success_is_the_weak_policys(base: &Base, most: u32) {
         );
     }
 }
+
+/// Of the values that it is offered, it chooses the first that ends well. `value` makes one that does, or one that does not.
+pub fn it_chooses_what_ends_well(
+    base: &Base,
+    mut value: impl FnMut(bool, &mut ChaCha8Rng) -> String,
+) {
+    let chooser = base.prompts.chooser().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let (trials, mut right) = (100_u32, 0);
+    for _ in 0..trials {
+        let count = rng.random_range(2..=8);
+        let best = rng.random_range(0..count);
+        let values: Vec<_> = (0..count).map(|place| value(place == best, &mut rng)).collect();
+        let nothing = Context::of(Vec::new());
+        let offered = json!({ "values": values });
+        let said = base.part(chooser, (&nothing, ""), &offered, 0.0, &mut rng);
+        right += u32::from(said == (best + 1).to_string());
+    }
+    assert!(right * 10 > trials * 9, "chooses well in {right} of {trials}");
+}

@@ -20,7 +20,7 @@ use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 
-use crate::base::{Base, its_success_is_the_weak_policys};
+use crate::base::{Base, it_chooses_what_ends_well, its_success_is_the_weak_policys};
 
 /// A desk and its base model.
 struct Desk {
@@ -147,9 +147,10 @@ async fn the_service_desks_base_succeeds_like_the_weak_policy() {
     its_success_is_the_weak_policys(&Desk::service_desk().base, 6).await;
 }
 
+/// One episode in 100 succeeds: 3 of 300, with σ 1.7.
 #[tokio::test]
 async fn the_tool_desks_base_succeeds_like_the_weak_policy() {
-    its_success_is_the_weak_policys(&Desk::tool_desk().base, 6).await;
+    its_success_is_the_weak_policys(&Desk::tool_desk().base, 9).await;
 }
 
 /// At the moment of "do it now" the outcome is decided by what was done. What the base predicts must be the
@@ -260,4 +261,25 @@ async fn the_service_desks_base_follows_advice() {
 #[tokio::test]
 async fn the_tool_desks_base_follows_advice() {
     it_reads_forecasts_and_follows_advice(Desk::tool_desk()).await;
+}
+
+fn a_desks_base_chooses_what_ends_well(desk: &Desk) {
+    let [next, then] = desk.sentences.replies;
+    it_chooses_what_ends_well(&desk.base, |well, rng| match well {
+        true => format!("next {next} then {then} end solved"),
+        false => {
+            let missing = desk.fields.choose(rng).unwrap();
+            format!("next {next} then {then} end lost {missing} is missing")
+        }
+    });
+}
+
+#[test]
+fn the_service_desks_base_chooses_what_ends_well() {
+    a_desks_base_chooses_what_ends_well(&Desk::service_desk());
+}
+
+#[test]
+fn the_tool_desks_base_chooses_what_ends_well() {
+    a_desks_base_chooses_what_ends_well(&Desk::tool_desk());
 }

@@ -17,7 +17,7 @@ use rand::{
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 
-use crate::base::{Base, its_success_is_the_weak_policys};
+use crate::base::{Base, it_chooses_what_ends_well, its_success_is_the_weak_policys};
 
 fn base() -> Base {
     let game = TwentyQuestions::new(8, ObjectTable::Small);
@@ -129,29 +129,13 @@ async fn it_reads_forecasts_and_follows_advice() {
     }
 }
 
-/// Of the values that it is offered, it chooses the first that ends well.
-#[tokio::test]
-async fn it_chooses_what_ends_well() {
-    let base = base();
-    let chooser = base.prompts.chooser().unwrap();
-    let mut rng = ChaCha8Rng::seed_from_u64(4);
-    let (trials, mut right) = (100_u32, 0);
-    for _ in 0..trials {
-        let count = rng.random_range(2..=8);
-        let best = rng.random_range(0..count);
-        let values: Vec<_> = (0..count)
-            .map(|place| match place == best {
-                true => "next yes then done solved end solved".to_owned(),
-                false => {
-                    let thing = Thing::all().choose(&mut rng).unwrap();
-                    format!("next refused it was {thing} then nothing end lost it was {thing}")
-                }
-            })
-            .collect();
-        let nothing = Context::of(Vec::new());
-        let offered = json!({ "values": values });
-        let said = base.part(chooser, (&nothing, ""), &offered, 0.0, &mut rng);
-        right += u32::from(said == (best + 1).to_string());
-    }
-    assert!(right * 10 > trials * 9, "chooses well in {right} of {trials}");
+#[test]
+fn it_chooses_the_value_that_ends_well() {
+    it_chooses_what_ends_well(&base(), |well, rng| match well {
+        true => "next yes then done solved end solved".to_owned(),
+        false => {
+            let thing = Thing::all().choose(rng).unwrap();
+            format!("next refused it was {thing} then nothing end lost it was {thing}")
+        }
+    });
 }
