@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use sqlx::PgConnection;
 
-use super::{AppState, capabilities, problem::Problem, submission::Mistake};
+use super::{AppState, capabilities, placement, problem::Problem, submission::Mistake};
 use crate::{
     admission::{self, Misfit},
     domain::{
         ids::CheckpointId,
         peer::TrainerKind,
         prompt::PromptHashes,
-        spec::{EvaluatedSpec, JobSpec, Placement, RemoteSpec},
+        spec::{EvaluatedSpec, JobSpec, RemoteSpec},
     },
     store::{
         checkpoints, datasets, environments, jobs,
@@ -59,7 +59,9 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     let mut conn = state.store.acquire().await?;
     find_prompts(&mut conn, spec, &mut out).await?;
     let engines = peers::engines(&mut conn).await?;
-    check_placement(&mut conn, spec, &mut out).await?;
+    if let Some(what) = placement::taken(&mut conn, spec).await? {
+        out.refuse("/model/engine", what, placement::REMEDY);
+    }
     let trainers = peers::trainers(&mut conn).await?;
     check_datasets(&mut conn, spec, &mut out).await?;
     if let Some(evaluated) = spec.algorithm.evaluated() {
@@ -211,27 +213,6 @@ fn unregistered<'a>(
     };
     let what = format!("{name:?} is not registered; registered: {known}");
     out.refuse(pointer, what, format!("register it with PUT /v1/{route}/NAME"));
-}
-
-/// A job that shares the engine's GPUs with its trainer has the engine for itself.
-async fn check_placement(
-    conn: &mut PgConnection,
-    spec: &JobSpec,
-    out: &mut Admission,
-) -> Result<(), Problem> {
-    let engine = &spec.model.engine;
-    let wants_all = spec.model.placement == Placement::Shared;
-    if let Some(other) = jobs::on_engine(conn, engine, !wants_all).await? {
-        let what = if wants_all {
-            format!("job {other} uses engine {engine}, which would sleep while this job trains")
-        } else {
-            format!(
-                "engine {engine} sleeps while job {other} trains (its model.placement is shared)"
-            )
-        };
-        out.refuse("/model/engine", what, "wait until that job ends, or choose another engine");
-    }
-    Ok(())
 }
 
 /// The sources to learn from must exist.

@@ -12,6 +12,7 @@ use super::{
     AppState,
     extract::{Id, Valid},
     jobs::view,
+    placement,
     problem::{Problem, ProblemCode},
     view::jobs::JobView,
 };
@@ -123,6 +124,9 @@ pub(super) async fn extend(
     if !job.spec.algorithm.trains() {
         return Err(Problem::conflict("the job trains nothing, so it has one iteration")
             .remedy("submit it again with another seed"));
+    }
+    if job.status == JobStatus::Succeeded {
+        placement::claim(&mut tx, &job.spec).await?;
     }
     let (larger, changes) = extension.applied(&job.spec.budget)?;
     job.spec.budget = larger;

@@ -10,6 +10,7 @@ use super::{
     extract::{Id, at_most},
     idempotency::{self, Once},
     pagination::{Listing, list},
+    placement,
     problem::{Problem, ProblemCode},
     submission::{self, SpecText},
     view::jobs::JobView,
@@ -218,6 +219,9 @@ async fn change(
             return Err(Problem::conflict(detail)
                 .code(ProblemCode::JobStatus)
                 .remedy("submit its spec as a new job"));
+        }
+        if job.status == JobStatus::Failed {
+            placement::claim(&mut tx, &job.spec).await?;
         }
         jobs::move_status(&mut tx, id, from, to, None).await?;
         if job.status == JobStatus::Failed {

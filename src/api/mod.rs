@@ -36,6 +36,7 @@ mod keys;
 mod page;
 mod pagination;
 mod peers;
+mod placement;
 mod problem;
 mod problem_code;
 mod processes;

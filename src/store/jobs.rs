@@ -167,6 +167,18 @@ pub async fn on_engine(
     .await?)
 }
 
+/// Until the end of the transaction, no other transaction gets past this call for the same engine.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn hold_engine(conn: &mut PgConnection, engine: &str) -> Result<(), StoreError> {
+    sqlx::query("select pg_advisory_xact_lock(hashtextextended('engine ' || $1, 0))")
+        .bind(engine)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Whether a job that shared the engine's GPUs put it to sleep, and no trainer works with them any more.
 ///
 /// # Errors

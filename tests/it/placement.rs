@@ -75,6 +75,22 @@ async fn the_engine_sleeps_while_the_trainer_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_jobs_submitted_at_once_one_gets_the_engine() {
+    let (service, place, asked) = (Service::start().await, Place::new(), Asked::default());
+    let (_engine, _trainer, spec) = shared(&service, &place, &asked).await;
+    let answers =
+        futures_util::future::join_all((0..8).map(|_| service.post("/v1/jobs", &spec))).await;
+    let (accepted, rejected): (Vec<_>, Vec<_>) =
+        answers.iter().partition(|(status, _)| *status == 201);
+    assert_eq!(accepted.len(), 1, "{answers:?}");
+    for (status, problem) in rejected {
+        assert!([409, 422].contains(status), "{problem}");
+        assert!(problem.to_string().contains("would sleep while this job trains"), "{problem}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_would_use_a_sleeping_engine_are_rejected() {
     let (service, place, asked) = (Service::start().await, Place::new(), Asked::default());
     let (_engine, _trainer, spec) = shared(&service, &place, &asked).await;

@@ -13,6 +13,7 @@ use crate::{
         AppState,
         idempotency::Once,
         jobs::view,
+        placement,
         problem::{Problem, ProblemCode},
     },
     domain::{
@@ -76,6 +77,7 @@ pub(in crate::api) async fn accept<B>(
             .code(ProblemCode::ChangedMeanwhile)
             .remedy("register it again, and submit the job again"));
     }
+    placement::claim(&mut tx, &job.spec).await?;
     jobs::insert(&mut tx, &job, &json!(hashes)).await?;
     let message = format!("job {} was submitted", job.spec.name);
     events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;

@@ -1,0 +1,38 @@
+//! A job whose trainer shares the engine's GPUs has the engine for itself, because the engine sleeps while the trainer works.
+
+use sqlx::PgConnection;
+
+use super::problem::Problem;
+use crate::{
+    domain::spec::{JobSpec, Placement},
+    store::{StoreError, jobs},
+};
+
+pub(super) const REMEDY: &str = "wait until that job ends, or choose another engine";
+
+/// Why a job cannot use its engine now. None if it can.
+pub(super) async fn taken(
+    conn: &mut PgConnection,
+    spec: &JobSpec,
+) -> Result<Option<String>, StoreError> {
+    let engine = &spec.model.engine;
+    let wants_all = spec.model.placement == Placement::Shared;
+    let other = jobs::on_engine(conn, engine, !wants_all).await?;
+    Ok(other.map(|other| match wants_all {
+        true => {
+            format!("job {other} uses engine {engine}, which would sleep while this job trains")
+        }
+        false => format!(
+            "engine {engine} sleeps while job {other} trains (its model.placement is shared)"
+        ),
+    }))
+}
+
+/// Checks that a job can begin to use its engine. Until the end of the transaction no other job begins to.
+pub(super) async fn claim(conn: &mut PgConnection, spec: &JobSpec) -> Result<(), Problem> {
+    jobs::hold_engine(conn, &spec.model.engine).await?;
+    match taken(conn, spec).await? {
+        None => Ok(()),
+        Some(what) => Err(Problem::conflict(what).remedy(REMEDY)),
+    }
+}
