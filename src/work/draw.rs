@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
+    time::Duration,
 };
 
 use serde_json::json;
@@ -28,6 +29,9 @@ use crate::{
         transitions::{self, Loaded},
     },
 };
+
+/// How long a transaction says nothing while a draw is computed.
+const SILENT: Duration = Duration::from_secs(10);
 
 impl Worker {
     /// A slice of what the iteration learns from.
@@ -72,13 +76,17 @@ impl Worker {
                     .collect();
             let mut rng = context.seed("replay").rng();
             let beta = selection::beta(spec, context.index(), context.job.spec.budget.iterations);
-            draws = selection::select(&entries, spec, beta, &mut rng)
-                .into_iter()
-                .map(|drawn| replay_draws::Draw {
-                    importance: drawn.importance,
-                    ..replay_draws::Draw::plain(entries[drawn.index].transition_id)
-                })
-                .collect();
+            let of = spec.clone();
+            let select = move || {
+                selection::select(&entries, &of, beta, &mut rng)
+                    .into_iter()
+                    .map(|drawn| replay_draws::Draw {
+                        importance: drawn.importance,
+                        ..replay_draws::Draw::plain(entries[drawn.index].transition_id)
+                    })
+                    .collect()
+            };
+            draws = awake(&mut tx, select).await?;
             if let Some(spec) = &spec.hindsight {
                 aim(context, &mut tx, spec, &mut draws).await?;
             }
@@ -119,6 +127,23 @@ impl Worker {
             transitions::of_iteration(&mut conn, context.iteration.id, group, which).await?;
         let draws = steps.into_iter().map(replay_draws::Draw::plain);
         load(context, &mut conn, (0..).zip(draws).collect()).await
+    }
+}
+
+/// Computes on a thread of its own. Meanwhile the transaction says something now and then, because Postgres ends one that is
+/// silent for 30 s.
+async fn awake<T: Send + 'static>(
+    tx: &mut sqlx::PgConnection,
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Fault> {
+    let mut computed = tokio::task::spawn_blocking(compute);
+    loop {
+        match tokio::time::timeout(SILENT, &mut computed).await {
+            Ok(computed) => return computed.map_err(Fault::fail),
+            Err(_) => {
+                drop(sqlx::query("select 1").execute(&mut *tx).await.map_err(StoreError::from)?)
+            }
+        }
     }
 }
 
