@@ -138,12 +138,10 @@ async fn awake<T: Send + 'static>(
 ) -> Result<T, Fault> {
     let mut computed = tokio::task::spawn_blocking(compute);
     loop {
-        match tokio::time::timeout(SILENT, &mut computed).await {
-            Ok(computed) => return computed.map_err(Fault::fail),
-            Err(_) => {
-                drop(sqlx::query("select 1").execute(&mut *tx).await.map_err(StoreError::from)?)
-            }
+        if let Ok(computed) = tokio::time::timeout(SILENT, &mut computed).await {
+            return computed.map_err(Fault::fail);
         }
+        sqlx::query("select 1").execute(&mut *tx).await.map_err(StoreError::from)?;
     }
 }
 
