@@ -91,7 +91,7 @@ create table gateway_episodes (
     gathered_at   timestamptz,              -- from then on its job learns from it
     check (job_id is not null or (engine is not null and dataset is not null)),
     check ((state = 'open') = (ended_at is null))
-) with (fillfactor = 80);                   -- each call updates its row: with room beside it, no index changes
+) with (fillfactor = 80);                   -- each call updates a row: if its page has room, no index changes
 create unique index gateway_episodes_by_name on gateway_episodes (job_id, name) where name is not null;
 create index gateway_episodes_open on gateway_episodes (id) where state = 'open';
 create index gateway_episodes_new on gateway_episodes (job_id, ended_at)

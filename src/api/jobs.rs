@@ -171,7 +171,7 @@ pub(super) async fn pause(
         (status = 200, description = "The job is running", body = JobView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "The job has ended", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The job has ended, or another job has its engine", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume(

@@ -30,8 +30,8 @@ use crate::{
     },
 };
 
-/// How long a transaction says nothing while a draw is computed.
-const SILENT: Duration = Duration::from_secs(10);
+/// How long the transaction may be idle while a draw is computed.
+const IDLE: Duration = Duration::from_secs(10);
 
 impl Worker {
     /// A slice of what the iteration learns from.
@@ -130,15 +130,15 @@ impl Worker {
     }
 }
 
-/// Computes on a thread of its own. Meanwhile the transaction says something now and then, because Postgres ends one that is
-/// silent for 30 s.
+/// Computes on a thread of its own. Meanwhile it runs a statement in the transaction every ten seconds, because Postgres
+/// ends a transaction that is idle for 30 s.
 async fn awake<T: Send + 'static>(
     tx: &mut sqlx::PgConnection,
     compute: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Fault> {
     let mut computed = tokio::task::spawn_blocking(compute);
     loop {
-        if let Ok(computed) = tokio::time::timeout(SILENT, &mut computed).await {
+        if let Ok(computed) = tokio::time::timeout(IDLE, &mut computed).await {
             return computed.map_err(Fault::fail);
         }
         sqlx::query("select 1").execute(&mut *tx).await.map_err(StoreError::from)?;

@@ -5,7 +5,7 @@ use nlac::{
         checkpoint::{Checkpoint, CheckpointRole},
         clock::{Clock, SystemClock},
         ids::{CheckpointId, IterationId, JobId},
-        job::{Job, JobStatus, Phase},
+        job::Phase,
         work::{Class, Unit},
     },
     store::{checkpoints, iterations, jobs, replay, work_items},
@@ -13,7 +13,7 @@ use nlac::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{Service, database, small_job};
+use crate::support::{Service, database, queued_job, small_job};
 
 async fn submit(service: &Service, spec: &Value) -> String {
     let (status, job) = service.post("/v1/jobs", spec).await;
@@ -320,16 +320,7 @@ async fn nothing_acts_or_annotates_by_a_version_that_a_rollback_rejected() {
 async fn the_newest_version_is_one_that_stayed_and_rejected_ones_are_no_lag() {
     let (store, _place) = database().await;
     let mut conn = store.acquire().await.unwrap();
-    let job = Job {
-        id: JobId::new(),
-        spec: serde_json::from_value(small_job()).unwrap(),
-        owner: "local".into(),
-        status: JobStatus::Queued,
-        error: None,
-        created_at: SystemClock.now(),
-        started_at: None,
-        finished_at: None,
-    };
+    let job = queued_job(small_job());
     jobs::insert(&mut conn, &job, &json!({})).await.unwrap();
     let mut ids = Vec::new();
     for index in 0..7 {

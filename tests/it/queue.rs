@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use nlac::{
     bucket::Bucket,
     domain::{
-        clock::{Clock, SystemClock},
+        clock::SystemClock,
         event::EventKind,
         fault::Fault,
         ids::{IterationId, JobId, WorkItemId},
@@ -33,21 +33,12 @@ use nlac::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{database, small_job};
+use crate::support::{database, queued_job, small_job};
 
 const TTL: Duration = Duration::from_millis(600);
 
 fn queued() -> Job {
-    Job {
-        id: JobId::new(),
-        spec: serde_json::from_value(small_job()).unwrap(),
-        owner: "local".into(),
-        status: JobStatus::Queued,
-        error: None,
-        created_at: SystemClock.now(),
-        started_at: None,
-        finished_at: None,
-    }
+    queued_job(small_job())
 }
 
 fn unit(number: u32) -> Unit {

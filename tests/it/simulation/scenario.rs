@@ -1,13 +1,9 @@
 //! What the simulated processes have to do: small jobs of several shapes.
 
-use nlac::domain::{
-    clock::{Clock, SystemClock},
-    ids::JobId,
-    job::{Job, JobStatus},
-};
+use nlac::domain::job::Job;
 use serde_json::{Value, json};
 
-use crate::support::small_job;
+use crate::support::{queued_job, small_job};
 
 /// Jobs that run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,17 +42,7 @@ impl Scenario {
     }
 
     pub fn jobs(self) -> Vec<Job> {
-        let job = |spec| Job {
-            id: JobId::new(),
-            spec: serde_json::from_value(spec).unwrap(),
-            owner: "local".into(),
-            status: JobStatus::Queued,
-            error: None,
-            created_at: SystemClock.now(),
-            started_at: None,
-            finished_at: None,
-        };
-        self.specs().into_iter().map(job).collect()
+        self.specs().into_iter().map(queued_job).collect()
     }
 }
 

@@ -30,6 +30,11 @@ use std::{
 
 use nlac::{
     app::{App, ServiceSettings, default_data_dir},
+    domain::{
+        clock::{Clock, SystemClock},
+        ids::JobId,
+        job::{Job, JobStatus},
+    },
     embedded::postgres::provide,
     store::Store,
 };
@@ -271,6 +276,20 @@ pub fn files(root: &Path) -> Vec<PathBuf> {
         false => vec![entry.path()],
     };
     entries.flat_map(below).collect()
+}
+
+/// A job as it is stored when it is submitted.
+pub fn queued_job(spec: Value) -> Job {
+    Job {
+        id: JobId::new(),
+        spec: serde_json::from_value(spec).unwrap(),
+        owner: "local".into(),
+        status: JobStatus::Queued,
+        error: None,
+        created_at: SystemClock.now(),
+        started_at: None,
+        finished_at: None,
+    }
 }
 
 /// A job that is over in seconds.
