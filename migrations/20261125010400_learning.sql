@@ -111,6 +111,7 @@ create table training_examples (
     base_logprobs     real[],               -- per completion token, of the base model
     old_values        real[],               -- per completion token, of the critic before the iteration's first step
     returns           real[],               -- per completion token: what the critic learns
+    after_tokens      integer[],            -- prompt of the state after the action, where a limit cut the episode there
     -- Of a choice: tokens of all candidates, the place of the one taken, how many tokens that is, and what is learnt: the
     -- n-step return with its discount, prompt and candidates of the state after, or else the weight of the entropy. Null
     -- for what is no choice.
@@ -124,6 +125,7 @@ create table training_examples (
     check (clip_dual is null or clip_high is not null),
     check ((old_values is null) = (returns is null)),
     check (rewards is null or (advantages is not null and cardinality(rewards) = cardinality(completion_tokens))),
+    check (after_tokens is null or rewards is not null),
     check (returns is null or (rewards is not null and cardinality(returns) = cardinality(completion_tokens)
         and cardinality(old_values) = cardinality(completion_tokens))),
     check (advantages is null or (cardinality(advantages) = cardinality(completion_tokens)

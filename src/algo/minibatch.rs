@@ -48,6 +48,19 @@ pub fn values(examples: &[&TrainingExample], mean: LossMean, clip: Option<f32>) 
     weighed(examples.iter().filter_map(|e| Some((*e, target(e)?))).collect(), mean)
 }
 
+/// What a value critic is asked about the state after an example's action, where a limit cut the episode there: the value
+/// before the first token of whatever follows.
+#[must_use]
+pub fn after(example: &TrainingExample) -> Option<Datum> {
+    let prompt = example.credit.as_ref()?.after_tokens.as_ref()?;
+    Some(Datum {
+        prompt: prompt.iter().map(|token| token.cast_unsigned()).collect(),
+        completion: vec![example.completion_tokens.first()?.cast_unsigned()],
+        weight: 0.0,
+        loss: Loss::CrossEntropy,
+    })
+}
+
 fn weighed(examples: Vec<(&TrainingExample, Loss)>, mean: LossMean) -> Vec<Datum> {
     let length = |e: &TrainingExample| e.completion_tokens.len().max(1) as f32;
     let tokens: f32 = examples.iter().map(|(e, _)| length(e)).sum();

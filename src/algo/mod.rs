@@ -47,7 +47,7 @@ use crate::{
     experience::{
         action::{Codec, Read, Reply},
         context::Context,
-        episode::{RewardStatus, Transition},
+        episode::{RewardStatus, Transition, TruncatedBy},
         message::{self, Message},
     },
     rollout::{Rollout, Sampler},
@@ -198,6 +198,8 @@ pub struct Replayed {
     pub action_logprobs: Option<Vec<f32>>,
     /// The token limit cut the action: it has no end-of-text, and no policy learns it.
     pub action_cut: bool,
+    /// What cut its episode; none where nothing did.
+    pub truncated_by: Option<TruncatedBy>,
     /// Its place in the iteration's batch: names its random choices.
     pub position: u64,
     /// Seed of its episode's environment; none where it is not known, so that nobody can go back to its state.
@@ -242,6 +244,7 @@ impl Replayed {
             action_tokens: Vec::new(),
             action_logprobs: None,
             action_cut: false,
+            truncated_by: None,
             position: 0,
             episode_seed: None,
             importance: 1.0,

@@ -86,6 +86,9 @@ pub struct Credit {
     pub old_values: Option<Vec<f32>>,
     /// What the critic learns to say before each token; none until the learning begins.
     pub returns: Option<Vec<f32>>,
+    /// Prompt of the state after the action, where a limit cut the episode there: its value stands for what would have
+    /// followed.
+    pub after_tokens: Option<Vec<i32>>,
 }
 
 /// A choice among the candidates of a state.

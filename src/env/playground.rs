@@ -171,7 +171,10 @@ impl Session for Play {
         let end = match turn.end {
             nlac_playground::End::Continues => End::Continues,
             nlac_playground::End::Solved => End::Terminated { success: Some(true) },
-            nlac_playground::End::OutOfSteps => End::Terminated { success: Some(false) },
+            // What a state is worth must not depend on a clock that nobody sees.
+            nlac_playground::End::OutOfSteps => {
+                End::Truncated { why: "the goal was not reached in time".into() }
+            }
         };
         Ok(Step {
             messages: vec![Message::user(format!("{not_possible}{}", self.view()))],

@@ -34,6 +34,7 @@ struct Row {
     base_logprobs: Option<Vec<f32>>,
     old_values: Option<Vec<f32>>,
     returns: Option<Vec<f32>>,
+    after_tokens: Option<Vec<i32>>,
     scored: Option<Json<Scored>>,
     loss: Option<f32>,
 }
@@ -48,6 +49,7 @@ impl From<Row> for TrainingExample {
             base_logprobs: row.base_logprobs,
             old_values: row.old_values,
             returns: row.returns,
+            after_tokens: row.after_tokens,
         });
         Self {
             id: row.id,
@@ -86,10 +88,10 @@ pub async fn insert_examples(
             "-- training::insert_examples
              insert into training_examples (id, job_id, iteration_id, ordinal, transition_id,
                  objective, source, prompt_hash, prompt_tokens, completion_tokens, weight, advantages,
-                 old_logprobs, clip_low, clip_high, clip_dual, rewards, base_logprobs, scored)
+                 old_logprobs, clip_low, clip_high, clip_dual, rewards, base_logprobs, after_tokens, scored)
              select id, $2, $3, ordinal, transition_id, objective, source, prompt_hash,
                  prompt_tokens, completion_tokens, weight, advantages, old_logprobs, clip_low, clip_high,
-                 clip_dual, rewards, base_logprobs, scored
+                 clip_dual, rewards, base_logprobs, after_tokens, scored
              from json_populate_recordset(null::training_examples, $1::json)",
         )
         .bind(json(rows)?)

@@ -17,7 +17,7 @@ use crate::{
     },
     experience::{
         context::Context,
-        episode::{RewardStatus, Standing, Transition},
+        episode::{RewardStatus, Standing, Transition, TruncatedBy},
         history::{History, Place},
         message::Message,
     },
@@ -42,6 +42,8 @@ pub struct Loaded {
     pub action_logprobs: Option<Vec<f32>>,
     /// The token limit cut the action. Imported actions are whole: logs do not tell.
     pub action_cut: bool,
+    /// What cut its episode; none where nothing did.
+    pub truncated_by: Option<TruncatedBy>,
     /// The environment, where it is known.
     pub environment: Option<String>,
     /// Seed of its episode's environment, where it is known.
@@ -74,6 +76,7 @@ struct Row {
     token_ids: Option<Vec<i32>>,
     logprobs: Option<Vec<f32>>,
     finish_reason: Option<FinishReason>,
+    truncated_by: Option<TruncatedBy>,
 }
 
 impl Row {
@@ -109,6 +112,7 @@ impl Row {
             action_tokens: self.token_ids,
             action_logprobs: self.logprobs,
             action_cut: self.finish_reason.is_some_and(FinishReason::is_cut),
+            truncated_by: self.truncated_by,
             environment: self.environment,
             episode_seed: self.seed,
         }
@@ -174,7 +178,7 @@ pub async fn load(
 ) -> Result<Vec<Loaded>, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(
         "-- transitions::load
-         select t.*, e.environment, e.seed, g.token_ids, g.logprobs, g.finish_reason
+         select t.*, e.environment, e.seed, e.truncated_by, g.token_ids, g.logprobs, g.finish_reason
          from transitions t
          join episodes e on e.id = t.episode_id
          left join generations g on g.id = t.generation_id

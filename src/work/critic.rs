@@ -113,16 +113,22 @@ impl Worker {
         for piece in acted.chunks(VALUED) {
             let ids: Vec<_> = piece.iter().map(|action| action.id).collect();
             let examples = training::load(&mut *self.store.acquire().await?, &ids).await?;
-            let data = minibatch::data(&examples.iter().collect::<Vec<_>>(), critic.mean);
-            let values = critic.run.values(&data).await.map_err(|e| e.fault())?;
-            let valued = piece.iter().cloned().zip(values).map(|(action, values)| ppo::Valued {
-                episode_id: action.episode_id,
-                rewards: action.rewards,
-                values,
-                old_logprobs: action.old_logprobs,
-                base_logprobs: action.base_logprobs,
-            });
-            actions.extend(valued);
+            let mut data = minibatch::data(&examples.iter().collect::<Vec<_>>(), critic.mean);
+            data.extend(examples.iter().filter_map(minibatch::after));
+            let mut values = critic.run.values(&data).await.map_err(|e| e.fault())?.into_iter();
+            let of_actions: Vec<_> = values.by_ref().take(examples.len()).collect();
+            let mut after = values.map(|value| value.first().copied().unwrap_or_default());
+            for ((action, example), values) in piece.iter().zip(&examples).zip(of_actions) {
+                let cut = minibatch::after(example).is_some();
+                actions.push(ppo::Valued {
+                    episode_id: action.episode_id,
+                    rewards: action.rewards.clone(),
+                    values,
+                    value_after: cut.then(|| after.next()).flatten(),
+                    old_logprobs: action.old_logprobs.clone(),
+                    base_logprobs: action.base_logprobs.clone(),
+                });
+            }
         }
         let credited = ppo::credit(&critic.spec, &actions);
         let values: Vec<_> = actions.iter().flat_map(|action| &action.values).copied().collect();

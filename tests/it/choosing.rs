@@ -92,7 +92,7 @@ async fn a_policy_chooses_by_the_softmax_of_the_engines_scores() {
     let sampler = sampler(&pool, &encoder, &prompts);
     let chooser = Chooser { sampler: &sampler };
     let played = episode(&chooser, 1.0, 7).await;
-    assert_eq!((played.end_reason, played.unreadable()), (EndReason::Terminated, 0));
+    assert_eq!((played.end_reason, played.unreadable()), (EndReason::Truncated, 0));
     for step in &played.steps {
         let generation = step.generation.as_ref().unwrap();
         assert!(step.state.admissible().contains(&generation.text), "{}", generation.text);

@@ -14,6 +14,7 @@ use nlac::{
         training::{Clip, Objective, PolicyGradient},
     },
     env::{Desk, Environment, HelpDesk, Kind, Word},
+    experience::episode::TruncatedBy,
     prompt::PromptSet,
 };
 use rand::Rng;
@@ -38,14 +39,18 @@ fn close(found: &[f32], expected: &[f32]) {
 #[test]
 fn advantages_are_those_computed_by_hand() {
     let (rewards, values) = ([0.0, 0.0, 1.0], [0.5, 0.2, 0.4]);
-    let (advantages, returns) = gae(&rewards, &values, 1.0, 1.0);
+    let (advantages, returns) = gae(&rewards, &values, 0.0, 1.0, 1.0);
     close(&advantages, &[0.5, 0.8, 0.6]);
     close(&returns, &[1.0; 3]);
     // From the end: 1 - .4 = .6; .9 * .4 - .2 + .45 * .6 = .43; .9 * .2 - .5 + .45 * .43 = -.1265.
-    let (advantages, returns) = gae(&rewards, &values, 0.9, 0.5);
+    let (advantages, returns) = gae(&rewards, &values, 0.0, 0.9, 0.5);
     close(&advantages, &[-0.1265, 0.43, 0.6]);
     close(&returns, &[0.3735, 0.63, 1.0]);
-    assert_eq!(gae(&[], &[], 1.0, 1.0), (Vec::new(), Vec::new()));
+    // A limit cut the episode in a state that is worth .5: the reward comes first, and then its value.
+    let (advantages, returns) = gae(&[0.0, 1.0], &[0.5, 0.4], 0.5, 0.8, 0.0);
+    close(&advantages, &[-0.18, 1.0]);
+    close(&returns, &[0.32, 1.4]);
+    assert_eq!(gae(&[], &[], 0.0, 1.0, 1.0), (Vec::new(), Vec::new()));
 }
 
 #[test]
@@ -54,7 +59,7 @@ fn lambda_goes_from_one_steps_error_to_the_rewards_that_followed() {
     for length in 1..40 {
         let mut draw = || (0..length).map(|_| rng.random::<f32>() - 0.5).collect::<Vec<_>>();
         let (rewards, values) = (draw(), draw());
-        let (_, returns) = gae(&rewards, &values, 0.95, 1.0);
+        let (_, returns) = gae(&rewards, &values, 0.0, 0.95, 1.0);
         let mut followed = vec![0.0; length];
         let mut sum = 0.0;
         for (to, reward) in followed.iter_mut().zip(&rewards).rev() {
@@ -62,12 +67,12 @@ fn lambda_goes_from_one_steps_error_to_the_rewards_that_followed() {
             *to = sum;
         }
         close(&returns, &followed);
-        let (errors, _) = gae(&rewards, &values, 0.95, 0.0);
+        let (errors, _) = gae(&rewards, &values, 0.0, 0.95, 0.0);
         let next = values[1..].iter().copied().chain([0.0]);
         let of_step = rewards.iter().zip(&values).zip(next);
         close(&errors, &of_step.map(|((r, v), next)| r + 0.95 * next - v).collect::<Vec<_>>());
         // Values that are right leave nothing to learn.
-        let (advantages, _) = gae(&rewards, &followed, 0.95, 0.7);
+        let (advantages, _) = gae(&rewards, &followed, 0.0, 0.95, 0.7);
         close(&advantages, &vec![0.0; length]);
     }
 }
@@ -87,7 +92,7 @@ fn whitening_is_over_all_tokens_and_survives_equal_ones() {
 fn valued(episode_id: EpisodeId, rewards: &[f32], values: &[f32]) -> Valued {
     let old_logprobs = vec![-0.5; rewards.len()];
     let (rewards, values) = (rewards.to_vec(), values.to_vec());
-    Valued { episode_id, rewards, values, old_logprobs, base_logprobs: None }
+    Valued { episode_id, rewards, values, value_after: None, old_logprobs, base_logprobs: None }
 }
 
 #[test]
@@ -106,6 +111,11 @@ fn credit_runs_through_an_episodes_actions_and_not_into_another_episode() {
     close(&advantages(&plain), &[0.75, 0.5, 0.25, -0.5]);
     close(&plain[0].returns, &[1.0, 1.0]);
     close(&plain[2].returns, &[0.0]);
+    // What a cut state is worth belongs to its own episode.
+    actions[2].value_after = Some(0.75);
+    let cut = credit(&PpoSpec { gamma: 1.0, ..spec.clone() }, &actions);
+    close(&advantages(&cut), &[0.75, 0.5, 0.25, 0.25]);
+    actions[2].value_after = None;
     // The divergence from the base model is no part of what is whitened, nor of the returns.
     actions[1].base_logprobs = Some(vec![-1.5]);
     let held = credit(&PpoSpec { kl_weight: 0.1, ..spec }, &actions);
@@ -180,6 +190,7 @@ async fn invariant_23_observation_tokens_have_no_loss_and_move_no_advantage() {
                 episode_id: step.transition.episode_id,
                 rewards: credit.rewards.clone(),
                 values: vec![0.1, 0.2, 0.3],
+                value_after: None,
                 old_logprobs: gradient.old_logprobs.clone(),
                 base_logprobs: credit.base_logprobs.clone(),
             });
@@ -190,6 +201,31 @@ async fn invariant_23_observation_tokens_have_no_loss_and_move_no_advantage() {
     let [(one, long), (other, short)] = &advantages[..] else { panic!("two episodes") };
     assert_ne!(long, short, "the observations differ");
     assert_eq!(one, other);
+}
+
+#[tokio::test]
+async fn an_episode_that_a_limit_cut_is_worth_what_the_state_after_it_is() {
+    let spec = PpoSpec { kl_weight: 0.0, ..PpoSpec::default() };
+    let mut batch = episode("no");
+    let after = |made: &Annotations| -> Vec<Option<usize>> {
+        let credits = made.examples.iter().map(|example| example.credit.as_ref().unwrap());
+        credits.map(|credit| credit.after_tokens.as_ref().map(Vec::len)).collect()
+    };
+    assert_eq!(after(&annotate(&spec, &batch).await), [None, None]);
+    let last = batch.last_mut().unwrap();
+    (last.transition.done, last.transition.truncated) = (false, true);
+    for (by, known) in [
+        (TruncatedBy::Steps, true),
+        (TruncatedBy::Environment, true),
+        // The trainer cannot read what no longer fits.
+        (TruncatedBy::Context, false),
+    ] {
+        batch.last_mut().unwrap().truncated_by = Some(by);
+        let made = annotate(&spec, &batch).await;
+        let [None, last] = after(&made)[..] else { panic!("only a cut has a state after it") };
+        assert_eq!(last.is_some(), known, "{by:?}");
+        assert!(last.is_none_or(|length| length > made.examples[1].prompt_tokens.len()));
+    }
 }
 
 #[tokio::test]

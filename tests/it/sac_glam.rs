@@ -352,7 +352,7 @@ async fn policy_critic_and_target_learn_choices_and_a_trainer_that_dies_changes_
     assert!(choices > 2 * 8 && wrong == 0, "{choices} {wrong}");
     // The trainer scores the candidates as the engine did: the first pass over an iteration has no divergence to speak of.
     let kl: Vec<_> = metrics.iter().filter(|m| m["name"] == "policy.approximate_kl").collect();
-    assert!(kl.iter().all(|m| m["value"].as_f64().unwrap() < 0.1), "{kl:?}");
+    assert!(kl.iter().all(|m| m["value"].as_f64().unwrap() < 0.3), "{kl:?}");
     drop(conn);
     service.stop().await;
 }

@@ -12,7 +12,7 @@ pub enum End {
     Continues,
     /// The goal was achieved.
     Solved,
-    /// The horizon was reached. It is part of the task, so the episode has ended without success.
+    /// The horizon was reached. No observation says how many steps are left.
     OutOfSteps,
 }
 

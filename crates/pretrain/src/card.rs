@@ -81,7 +81,7 @@ fn playground(options: Options, millions: f64, loss: f32) -> String {
          Apache-2.0. It exists so that a job that chooses among admissible actions can start from a model that knows the\n\
          words of the tiny Playground and none of its rules.\n\n\
          What it knows\n\
-         - the form of an observation, and which actions are possible in it: it says each of them equally often\n\n\
+         - the form of goals and observations, and which actions are possible: it says each of them equally often\n\n\
          What it does not know\n\
          - what an action does, or what a goal asks for\n\
          - any part but the policy's\n",

@@ -86,7 +86,11 @@ impl<'a> Curriculum<'a> {
     fn of_policy(&self, world: &dyn Moves, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
         let (state, action) = world.state_and_action(rng);
         let nothing = serde_json::json!({});
-        self.supervise(self.prompts.policy(), &Context::of(state), "", &nothing, &action)
+        let policy = self.prompts.policy();
+        let mut example = self.supervise(policy, &Context::of(state), "", &nothing, &action)?;
+        // Who never has to say a goal never learns to read it.
+        example.weights.fill(1.0);
+        Ok(example)
     }
 
     fn of_any_part(

@@ -106,7 +106,9 @@ fn of(
         clip: Some(Clip { low, high, dual: None }),
     };
     let rewards = vec![replayed.transition.reward.unwrap_or_default() as f32];
-    let credit = Credit { rewards, base_logprobs: None, old_values: None, returns: None };
+    let after_tokens = ppo::after((setting.sampler.prompts, setting.sampler.encoder), replayed)?;
+    let credit =
+        Credit { rewards, base_logprobs: None, old_values: None, returns: None, after_tokens };
     let tokens = now.candidates.iter().map(Vec::len).sum::<usize>() - 1;
     let scored = Scored {
         candidates: now.candidates,

@@ -17,6 +17,8 @@ pub struct Valued {
     pub rewards: Vec<f32>,
     /// V before each token.
     pub values: Vec<f32>,
+    /// V of the state after the action, where a limit cut the episode there.
+    pub value_after: Option<f32>,
     /// Log-probabilities of the policy that sampled, natural log.
     pub old_logprobs: Vec<f32>,
     /// Those of the base model, where the policy is held near it.
@@ -47,7 +49,8 @@ pub fn credit(spec: &PpoSpec, actions: &[Valued]) -> Vec<Credited> {
             places.iter().flat_map(|&place| of(&actions[place])).copied().collect()
         };
         let (rewards, values) = (of_all(|a| &a.rewards), of_all(|a| &a.values));
-        let (found, followed) = gae(&rewards, &values, spec.gamma, spec.lambda);
+        let after = places.last().and_then(|&last| actions[last].value_after).unwrap_or(0.0);
+        let (found, followed) = gae(&rewards, &values, after, spec.gamma, spec.lambda);
         let mut start = 0;
         for place in places {
             let end = start + actions[place].rewards.len();

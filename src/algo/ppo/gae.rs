@@ -4,11 +4,18 @@
 const EPSILON: f64 = 1e-8;
 
 /// Of an episode's tokens, in order: how much better each turned out than its value said (δ = r + γV' − V, added up with
-/// γλ), and the return that its value should have said: advantage plus value. The value after the last token is 0.
+/// γλ), and the return that its value should have said: advantage plus value. `after` is the value after the last token:
+/// 0 where the task ended.
 #[must_use]
-pub fn gae(rewards: &[f32], values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
+pub fn gae(
+    rewards: &[f32],
+    values: &[f32],
+    after: f32,
+    gamma: f32,
+    lambda: f32,
+) -> (Vec<f32>, Vec<f32>) {
     let (gamma, decay) = (f64::from(gamma), f64::from(gamma) * f64::from(lambda));
-    let (mut next, mut advantage) = (0.0, 0.0);
+    let (mut next, mut advantage) = (f64::from(after), 0.0);
     let mut advantages = vec![0.0; rewards.len().min(values.len())];
     let steps = advantages.iter_mut().zip(rewards).zip(values);
     let mut returns: Vec<_> = steps

@@ -19,11 +19,15 @@ use super::{
     Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed, Setting,
     left_out::all_but_refused, lesson,
 };
-use crate::domain::{
-    fault::Fault,
-    ids::EpisodeId,
-    spec::{ClipSpec, PpoSpec},
-    training::{Clip, Credit, ExampleSource, Objective, PolicyGradient, TrainingExample},
+use crate::{
+    domain::{
+        fault::Fault,
+        ids::EpisodeId,
+        spec::{ClipSpec, PpoSpec},
+        training::{Clip, Credit, ExampleSource, Objective, PolicyGradient, TrainingExample},
+    },
+    experience::episode::TruncatedBy,
+    prompt::{Encoder, PromptSet},
 };
 
 #[async_trait]
@@ -95,6 +99,22 @@ pub(super) fn whole(batch: &[Replayed]) -> BTreeSet<EpisodeId> {
     episodes.into_iter().filter(|(_, steps)| is_whole(steps)).map(|(episode, _)| episode).collect()
 }
 
+/// The policy's prompt of the state after a step, where a limit cut the episode there. None where the engine's context was
+/// the limit: the trainer cannot read that prompt either.
+pub(super) fn after(
+    (prompts, encoder): (&PromptSet, &Encoder),
+    replayed: &Replayed,
+) -> Result<Option<Vec<i32>>, Fault> {
+    let cut = replayed.transition.truncated;
+    if !cut || replayed.truncated_by == Some(TruncatedBy::Context) {
+        return Ok(None);
+    }
+    let next = &replayed.next_state;
+    let prompt =
+        prompts.policy().render(next, None, &serde_json::json!({})).map_err(Fault::fail)?;
+    Ok(Some(lesson::signed(&encoder.encode(&prompt).map_err(Fault::fail)?)))
+}
+
 /// A step as its own policy wrote it, its reward on its last token. A cut action counts too: it was sampled like that.
 async fn example(
     setting: &Setting<'_, PpoSpec>,
@@ -117,6 +137,7 @@ async fn example(
     let action = lesson::signed(tokens);
     let plain = lesson::policy(model, replayed, ExampleSource::Action, action, 1.0)?;
     let gradient = PolicyGradient { advantages: vec![0.0; tokens.len()], old_logprobs, clip };
-    let credit = Credit { rewards, base_logprobs, old_values: None, returns: None };
+    let after_tokens = after(model, replayed)?;
+    let credit = Credit { rewards, base_logprobs, old_values: None, returns: None, after_tokens };
     Ok(TrainingExample { policy_gradient: Some(gradient), credit: Some(credit), ..plain })
 }
