@@ -7,7 +7,7 @@ use crate::{Options, Task};
 /// The card as Markdown: the command that made the model, and what the model knows.
 pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
     let Options { task, choosing, precision, seed, layers, steps, batch, .. } = options;
-    let stored = stored(precision);
+    let (reads, stored) = (reads(options), stored(precision));
     let (chooses, choice) = match choosing {
         true => (" --choosing", "- choosing the first of several predictions that ends well\n"),
         false => ("", ""),
@@ -55,7 +55,7 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
     format!(
         "# {title}\n\n\
          A Qwen3-architecture transformer of {millions:.2} million parameters with a vocabulary of words, made by\n\
-         `cargo run -p nlac-pretrain --{flag}{chooses}{stored} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
+         `cargo run -p nlac-pretrain --{flag}{chooses}{reads}{stored} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
          Apache-2.0. It exists so that {purpose}.\n\n\
          What it knows\n\
          - the form of {owner} sentences, and a weak policy: {policy}\n\
@@ -73,11 +73,11 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
 /// The card of a model that plays the policy alone.
 fn playground(options: Options, millions: f64, loss: f32) -> String {
     let Options { precision, seed, layers, steps, batch, .. } = options;
-    let stored = stored(precision);
+    let (reads, stored) = (reads(options), stored(precision));
     format!(
         "# playground-base\n\n\
          A Qwen3-architecture transformer of {millions:.2} million parameters with a vocabulary of words, made by\n\
-         `cargo run -p nlac-pretrain -- --task playground{stored} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
+         `cargo run -p nlac-pretrain -- --task playground{reads}{stored} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
          Apache-2.0. It exists so that a job that chooses among admissible actions can start from a model that knows the\n\
          words of the tiny Playground and none of its rules.\n\n\
          What it knows\n\
@@ -86,6 +86,11 @@ fn playground(options: Options, millions: f64, loss: f32) -> String {
          - what an action does, or what a goal asks for\n\
          - any part but the policy's\n",
     )
+}
+
+fn reads(options: Options) -> String {
+    let reading = options.reading;
+    if reading > 0.0 { format!(" --reading {reading}") } else { String::new() }
 }
 
 const fn stored(precision: Precision) -> &'static str {

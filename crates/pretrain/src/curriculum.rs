@@ -46,13 +46,19 @@ pub struct Curriculum<'a> {
     world: &'a dyn World,
     prompts: &'a PromptSet,
     encoder: &'a Encoder,
+    reading: f32,
     chooser: Option<&'a Template>,
 }
 
 impl<'a> Curriculum<'a> {
-    /// Over a world's sentences, its prompt set and its tokenizer.
-    pub const fn new(world: &'a dyn World, prompts: &'a PromptSet, encoder: &'a Encoder) -> Self {
-        Self { world, prompts, encoder, chooser: None }
+    /// Over a world's sentences, its prompt set and its tokenizer. `reading` is the weight of a prompt's tokens.
+    pub const fn new(
+        world: &'a dyn World,
+        prompts: &'a PromptSet,
+        encoder: &'a Encoder,
+        reading: f32,
+    ) -> Self {
+        Self { world, prompts, encoder, reading, chooser: None }
     }
 
     /// Teaches the chooser too.
@@ -86,11 +92,7 @@ impl<'a> Curriculum<'a> {
     fn of_policy(&self, world: &dyn Moves, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
         let (state, action) = world.state_and_action(rng);
         let nothing = serde_json::json!({});
-        let policy = self.prompts.policy();
-        let mut example = self.supervise(policy, &Context::of(state), "", &nothing, &action)?;
-        // Who never has to say a goal never learns to read it.
-        example.weights.fill(1.0);
-        Ok(example)
+        self.supervise(self.prompts.policy(), &Context::of(state), "", &nothing, &action)
     }
 
     fn of_any_part(
@@ -210,7 +212,8 @@ impl<'a> Curriculum<'a> {
         let mut tokens = prompt.clone();
         tokens.extend(self.encoder.encode_text(target)?);
         tokens.push(EOS);
-        let weights = (1..tokens.len()).map(|i| f32::from(u8::from(i >= prompt.len()))).collect();
+        let weight = |place| if place < prompt.len() { self.reading } else { 1.0 };
+        let weights = (1..tokens.len()).map(weight).collect();
         Ok(Example::said(tokens[..tokens.len() - 1].to_vec(), tokens[1..].to_vec(), weights))
     }
 }

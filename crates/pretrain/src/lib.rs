@@ -53,6 +53,9 @@ pub struct Options {
     pub task: Task,
     /// The model is also taught to choose the best of several predictions (NLRL's chooser).
     pub choosing: bool,
+    /// Weight of each token of a prompt, beside 1 for each token that follows it. With 0 the model reads prompts without
+    /// learning to write them.
+    pub reading: f32,
     /// Numbers in the file of weights.
     pub precision: Precision,
     /// The same seed gives the same bytes.
@@ -72,6 +75,7 @@ impl Default for Options {
         Self {
             task: Task::HelpDesk,
             choosing: false,
+            reading: 0.0,
             precision: Precision::Float32,
             seed: 0,
             layers: 3,
@@ -138,7 +142,7 @@ pub fn pretrain(
     vocabulary::write(&scratch, &tokens, world.calls_tools())?;
     let encoder = Encoder::load(&scratch)?;
     let prompts = PromptSet::load(world.prompts())?;
-    let mut curriculum = curriculum::Curriculum::new(world, &prompts, &encoder);
+    let mut curriculum = curriculum::Curriculum::new(world, &prompts, &encoder, options.reading);
     if options.choosing {
         curriculum = curriculum.with_chooser()?;
     }

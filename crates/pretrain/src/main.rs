@@ -25,6 +25,10 @@ struct Arguments {
     /// Teach it to choose the best of several predictions too, as NLRL asks.
     #[arg(long)]
     choosing: bool,
+    /// Weight of each token of a prompt, beside 1 for each token that follows it. A model that never has to say what a prompt
+    /// says hardly learns to read it.
+    #[arg(long, default_value_t = 0.0)]
+    reading: f32,
     /// Store the weights as bfloat16: half the size, each number rounded to eight significant bits.
     #[arg(long)]
     bfloat16: bool,
@@ -60,11 +64,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<f32, PretrainError> {
-    let Arguments { task, out, choosing, bfloat16, seed, layers, steps, batch, threads } =
+    let Arguments { task, out, choosing, reading, bfloat16, seed, layers, steps, batch, threads } =
         arguments;
     let precision = if bfloat16 { Precision::BFloat16 } else { Precision::Float32 };
     let layers = layers.into();
-    let options = Options { task, choosing, precision, seed, layers, steps, batch, threads };
+    let options =
+        Options { task, choosing, reading, precision, seed, layers, steps, batch, threads };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, loss {msg}, {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(steps as u64).with_style(style);
