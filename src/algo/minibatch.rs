@@ -54,7 +54,7 @@ pub fn values(examples: &[&TrainingExample], mean: LossMean, clip: Option<f32>) 
 pub fn after(example: &TrainingExample) -> Option<Datum> {
     let prompt = example.credit.as_ref()?.after_tokens.as_ref()?;
     Some(Datum {
-        prompt: prompt.iter().map(|token| token.cast_unsigned()).collect(),
+        prompt: unsigned(prompt),
         completion: vec![example.completion_tokens.first()?.cast_unsigned()],
         weight: 0.0,
         loss: Loss::CrossEntropy,
@@ -72,12 +72,16 @@ fn weighed(examples: Vec<(&TrainingExample, Loss)>, mean: LossMean) -> Vec<Datum
     examples
         .into_iter()
         .map(|(e, loss)| Datum {
-            prompt: e.prompt_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
-            completion: e.completion_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
+            prompt: unsigned(&e.prompt_tokens),
+            completion: unsigned(&e.completion_tokens),
             weight: e.weight * share(e),
             loss,
         })
         .collect()
+}
+
+fn unsigned(tokens: &[i32]) -> Vec<u32> {
+    tokens.iter().map(|token| token.cast_unsigned()).collect()
 }
 
 /// Adam's settings in an iteration: the peak rate for `hold_iterations`, then a cosine down to

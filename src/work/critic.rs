@@ -117,14 +117,13 @@ impl Worker {
             data.extend(examples.iter().filter_map(minibatch::after));
             let mut values = critic.run.values(&data).await.map_err(|e| e.fault())?.into_iter();
             let of_actions: Vec<_> = values.by_ref().take(examples.len()).collect();
-            let mut after = values.map(|value| value.first().copied().unwrap_or_default());
+            let mut after = values.flatten();
             for ((action, example), values) in piece.iter().zip(&examples).zip(of_actions) {
-                let cut = minibatch::after(example).is_some();
                 actions.push(ppo::Valued {
                     episode_id: action.episode_id,
                     rewards: action.rewards.clone(),
                     values,
-                    value_after: cut.then(|| after.next()).flatten(),
+                    value_after: minibatch::after(example).and_then(|_| after.next()),
                     old_logprobs: action.old_logprobs.clone(),
                     base_logprobs: action.base_logprobs.clone(),
                 });

@@ -12,6 +12,10 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
         true => (" --choosing", "- choosing the first of several predictions that ends well\n"),
         false => ("", ""),
     };
+    let prompts = match options.reading > 0.0 {
+        true => "- the words of its prompts, and so which reply follows which action\n",
+        false => "",
+    };
     let millions = parameters as f64 / 1e6;
     let (title, flag, owner, policy, advice, unknown, purpose) = match task {
         Task::HelpDesk => (
@@ -29,7 +33,7 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
             "the service desk's",
             "30 % do, 15 % wait, 55 % a random\n  question",
             "one of eleven sentences,\n  a field to ask for, or that none is missing",
-            "which action brings which reply, or what a kind, a product or a tier needs: no text it was trained on holds that",
+            "what a kind, a product or a tier needs: no text it was trained on holds that",
             "a job can start from a model that knows no need, and has read no request that a job can hold out",
         ),
         Task::ToolDesk => (
@@ -38,7 +42,7 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
             "the tool desk's",
             "20 % find, 20 % done, 60 % a random\n  change or refusal, always of the right order",
             "one of ten sentences,\n  a call to make, or that nothing is missing",
-            "what the policy in its prompt says, which call brings which reply, or what a wish or a product needs: no text it was trained on holds that",
+            "how to follow the policy in its prompt, whose words it can write: it takes calls at random",
             "a job can start from a model that calls tools at random, and has read no request that a job holds out",
         ),
         Task::TwentyQuestions => (
@@ -62,7 +66,7 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
          - joining what happened with a prediction (the Bellman backup)\n\
          - turning the end of a prediction into advice (the evaluator): {advice}\n\
          - following such advice (the refiner)\n\
-         {choice}\n\
+         {choice}{prompts}\n\
          What it does not know\n\
          - {unknown}\n\
          - how likely any ending is: the futures it was trained to write are random, independent of state\n  and action\n\

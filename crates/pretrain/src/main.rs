@@ -25,8 +25,8 @@ struct Arguments {
     /// Teach it to choose the best of several predictions too, as NLRL asks.
     #[arg(long)]
     choosing: bool,
-    /// Weight of each token of a prompt, beside 1 for each token that follows it. A model that never has to say what a prompt
-    /// says hardly learns to read it.
+    /// Weight of each token of a prompt, beside 1 for each token that follows it. A model that never learns to write a
+    /// prompt hardly learns to read it.
     #[arg(long, default_value_t = 0.0)]
     reading: f32,
     /// Store the weights as bfloat16: half the size, each number rounded to eight significant bits.
