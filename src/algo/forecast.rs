@@ -1,6 +1,31 @@
 //! What an iteration will ask of the engine and the trainer, counted before it runs.
 
-use crate::domain::{generation::Role, spec::RolloutSpec, training::Objective};
+use crate::domain::{
+    generation::Role,
+    spec::{AlgorithmSpec, JobSpec, RolloutSpec},
+    training::Objective,
+};
+
+/// Which parts reason before they answer. Their texts are corrected or explained, which takes further calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reasoning {
+    /// The policy reasons before it acts.
+    pub policy: bool,
+    /// The successor reasons before it predicts.
+    pub successor: bool,
+}
+
+impl Reasoning {
+    /// What a spec tells: a part that has tokens for its reasoning reasons.
+    #[must_use]
+    pub fn told(spec: &JobSpec) -> Self {
+        let successor = match &spec.algorithm {
+            AlgorithmSpec::Nlac(nlac) => nlac.sampling.successor.reasoning_tokens.is_some(),
+            _ => false,
+        };
+        Self { policy: spec.rollout.sampling().reasoning_tokens.is_some(), successor }
+    }
+}
 
 /// Which end of what is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +56,8 @@ pub struct Forecast<'a> {
     pub rest: Option<f64>,
     /// How the policy acts.
     pub rollout: &'a RolloutSpec,
+    /// Who reasons.
+    pub reasoning: Reasoning,
 }
 
 /// Calls of one kind in an iteration.

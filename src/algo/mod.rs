@@ -30,7 +30,7 @@ use std::{
 };
 
 pub use algorithm::{Acting, Algorithm, Checkup, Draw, of};
-pub use forecast::{Asked, Calls, End, Forecast};
+pub use forecast::{Asked, Calls, End, Forecast, Reasoning};
 pub use needs::Needs;
 
 use crate::{

@@ -11,9 +11,10 @@ use crate::{
     domain::{
         ids::CheckpointId,
         peer::TrainerKind,
-        prompt::PromptHashes,
+        prompt::{PromptHashes, PromptPart},
         spec::{EvaluatedSpec, JobSpec, RemoteSpec},
     },
+    estimate::Reasoning,
     store::{
         checkpoints, datasets, environments, jobs,
         peers::{self, EngineRow},
@@ -36,6 +37,8 @@ pub(super) struct Admission {
     pub warnings: Vec<String>,
     /// Content hashes of its prompts.
     pub prompt_hashes: PromptHashes,
+    /// Which parts of the model reason.
+    pub reasoning: Reasoning,
 }
 
 impl Admission {
@@ -50,7 +53,7 @@ impl Admission {
 
 /// Checks a spec against its prompts, its datasets and the capabilities of registered servers.
 pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission, Problem> {
-    let mut out = Admission::default();
+    let mut out = Admission { reasoning: Reasoning::told(spec), ..Admission::default() };
     let mut offers_tools = match spec.environment.remote() {
         Some(remote) => hold_against_environment(state, spec, remote, &mut out).await?,
         None => false,
@@ -99,6 +102,10 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
             let own = own.get(&part).cloned().unwrap_or_default();
             let switches = spec.model.switches_of(part, &own, false);
             engine.and_then(|engine| state.discover.thinks(&engine.record, &switches)) == Some(true)
+        };
+        out.reasoning = Reasoning {
+            policy: thinks(PromptPart::Policy),
+            successor: thinks(PromptPart::Successor),
         };
         let missing = admission::reasoning_prompts_missing(spec, &out.prompt_hashes, thinks);
         out.hold(missing);

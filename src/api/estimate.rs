@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{
     AppState,
     problem::Problem,
-    submission::{self, SpecText},
+    submission::{self, Admitted, SpecText},
 };
 use crate::{
     domain::spec::JobSpec,
@@ -44,12 +44,13 @@ pub(super) async fn estimate(
     body: SpecText,
 ) -> Result<Json<Estimated>, Problem> {
     let admitted = submission::read(&state, &body.text, body.format).await?;
-    let estimate = of(&state, &admitted.spec).await?;
+    let estimate = of(&state, &admitted).await?;
     Ok(Json(Estimated { estimate, warnings: admitted.warnings }))
 }
 
 /// Estimates the cost of a spec.
-pub(super) async fn of(state: &AppState, spec: &JobSpec) -> Result<Estimate, Problem> {
+pub(super) async fn of(state: &AppState, admitted: &Admitted) -> Result<Estimate, Problem> {
+    let Admitted { spec, reasoning, .. } = admitted;
     let mut conn = state.store.acquire().await?;
     let alike = observed::alike(&mut conn, spec).await?;
     let pace = observed::pace(&mut conn, &spec.model).await?;
@@ -57,5 +58,5 @@ pub(super) async fn of(state: &AppState, spec: &JobSpec) -> Result<Estimate, Pro
     for name in &spec.datasets {
         logged += datasets::size(&mut conn, name).await?.unwrap_or(0);
     }
-    Ok(estimate::estimate(spec, &alike, &pace, logged))
+    Ok(estimate::estimate(spec, *reasoning, &alike, &pace, logged))
 }

@@ -16,6 +16,7 @@ use self::{
     budgets::{budgets, ended},
     projection::{Projection, Totals},
 };
+pub use crate::algo::Reasoning;
 use crate::{
     algo::End,
     domain::{spec::JobSpec, text_enum::text_enum},
@@ -100,8 +101,14 @@ pub struct Estimate {
 
 /// Estimates a job that also learns from this number of logged episodes.
 #[must_use]
-pub fn estimate(spec: &JobSpec, observed: &Observed, pace: &Pace, logged: u32) -> Estimate {
-    let projection = |end| Projection { spec, observed, pace, logged, end };
+pub fn estimate(
+    spec: &JobSpec,
+    reasoning: Reasoning,
+    observed: &Observed,
+    pace: &Pace,
+    logged: u32,
+) -> Estimate {
+    let projection = |end| Projection { spec, observed, pace, logged, end, reasoning };
     let [least, likely, most] = [End::Least, End::Likely, End::Most].map(projection);
     let all = if spec.algorithm.trains() { spec.budget.iterations } else { 0 };
     // The maximum cost of an iteration ends the job soonest.

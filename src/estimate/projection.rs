@@ -3,7 +3,7 @@
 
 use super::observed::{Observed, Pace, Spread};
 use crate::{
-    algo::{self, Asked, Calls, Draw, End, Forecast},
+    algo::{self, Asked, Calls, Draw, End, Forecast, Reasoning},
     domain::{
         generation::Role,
         spec::{EvaluationSource, JobSpec},
@@ -33,6 +33,8 @@ pub(super) struct Projection<'a> {
     /// Logged episodes to learn from.
     pub logged: u32,
     pub end: End,
+    /// Which parts of the model reason.
+    pub reasoning: Reasoning,
 }
 
 impl Projection<'_> {
@@ -211,6 +213,7 @@ impl Projection<'_> {
             noes: self.rate(self.observed.noes.as_ref(), 0.0, 1.0),
             rest,
             rollout: &self.spec.rollout,
+            reasoning: self.reasoning,
         })
     }
 

@@ -1,4 +1,4 @@
-use super::{Estimate, Observed, Outlook, Pace, Sample, estimate};
+use super::{Estimate, Observed, Outlook, Pace, Reasoning, Sample, estimate};
 use crate::domain::{generation::Role, spec::JobSpec, training::Objective};
 
 fn spec(change: impl Fn(&mut serde_json::Value)) -> JobSpec {
@@ -9,7 +9,7 @@ fn spec(change: impl Fn(&mut serde_json::Value)) -> JobSpec {
 }
 
 fn unmeasured(spec: &JobSpec) -> Estimate {
-    estimate(spec, &Observed::default(), &Pace::default(), 0)
+    estimate(spec, Reasoning::default(), &Observed::default(), &Pace::default(), 0)
 }
 
 fn sample() -> Sample {
@@ -53,7 +53,7 @@ fn what_the_spec_decides_is_exact_and_the_rest_is_bounded() {
 #[test]
 fn what_was_measured_is_followed() {
     let (observed, pace) = (Observed::of(2, &[sample(), sample()]), Pace::of(2, &[sample()]));
-    let found = estimate(&spec(|_| {}), &observed, &pace, 0);
+    let found = estimate(&spec(|_| {}), Reasoning::default(), &observed, &pace, 0);
     let near = |figure: &super::Figure, value: f64| {
         let likely = figure.likely.unwrap_or(0.0);
         assert!((likely / value - 1.0).abs() < 0.02, "{likely} is not {value}");
@@ -73,13 +73,33 @@ fn what_was_measured_is_followed() {
 }
 
 #[test]
+fn a_model_that_reasons_gets_its_targets_corrected_and_its_refinements_explained() {
+    let (observed, pace) = (Observed::of(1, &[sample()]), Pace::default());
+    let calls = |reasoning, change: fn(&mut serde_json::Value)| {
+        estimate(&spec(change), reasoning, &observed, &pace, 0).generation_calls
+    };
+    let plain = calls(Reasoning::default(), |_| {});
+    let reasons = Reasoning { policy: true, successor: true };
+    let found = calls(reasons, |_| {});
+    // A correction of each of 256 targets; half of 256 actions are refined, once the critic has warmed up.
+    let more = 36.0 * 256.0 + 34.0 * 128.0;
+    assert_eq!(found.likely.zip(plain.likely).map(|(found, plain)| found - plain), Some(more));
+    assert_eq!(found.least, plain.least);
+    let most = found.most.zip(plain.most).map(|(found, plain)| found - plain);
+    assert!(most.is_some_and(|most| most > more), "{most:?}");
+    let told = calls(reasons, |s| s["algorithm"]["correct_reasoning"] = false.into());
+    let explained = told.likely.zip(plain.likely).map(|(told, plain)| told - plain);
+    assert_eq!(explained, Some(34.0 * 128.0));
+}
+
+#[test]
 fn budgets_end_a_job_and_say_when() {
     let (observed, pace) = (Observed::of(1, &[sample()]), Pace::of(1, &[sample()]));
     let tight = spec(|s| {
         s["budget"]["env_steps"] = 2000.into();
         s["budget"]["tokens"] = 1_000_000_000_u64.into();
     });
-    let found = estimate(&tight, &observed, &pace, 0);
+    let found = estimate(&tight, Reasoning::default(), &observed, &pace, 0);
     // 256 steps an iteration.
     assert_eq!(found.iterations.likely, Some(8.0));
     let [env_steps, tokens] = &found.budgets[..] else { panic!("{:?}", found.budgets) };

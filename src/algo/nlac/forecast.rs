@@ -25,16 +25,14 @@ pub(super) fn needs(nlac: &NlacSpec) -> Needs {
     ];
     let ours = parts.iter().filter(|(weights, _)| *weights != Weights::Frozen);
     Needs {
-        prompts: corrects(nlac).then_some(PromptPart::Corrector).into_iter().collect(),
+        prompts: (nlac.correct_reasoning == Some(true))
+            .then_some(PromptPart::Corrector)
+            .into_iter()
+            .collect(),
         revisits: (nlac.ablation == Ablation::RawRollouts).then_some("/algorithm/ablation"),
         longest_answer: ours.map(|(_, sampling)| sampling.most_tokens()).max().unwrap_or(0),
         ..Needs::default()
     }
-}
-
-/// Whether targets are corrected whatever the model is.
-fn corrects(nlac: &NlacSpec) -> bool {
-    nlac.correct_reasoning == Some(true)
 }
 
 /// What annotating a batch asks; none where a rate is missing.
@@ -61,6 +59,8 @@ pub(super) fn asked(nlac: &NlacSpec, forecast: &Forecast<'_>) -> Option<Asked> {
     }
     asked.calls.push(Calls::new(Role::Evaluator, sampling.evaluator.most_tokens(), judged));
     asked.calls.push(Calls::new(Role::Refiner, sampling.refiner.most_tokens(), refined));
+    let explained = explained(forecast, refined)?;
+    asked.calls.push(Calls::new(Role::Rationale, sampling.rationale.most_tokens(), explained));
     Some(asked)
 }
 
@@ -80,9 +80,8 @@ fn backup(nlac: &NlacSpec, forecast: &Forecast<'_>) -> Option<Vec<Calls>> {
         (Ablation::TerminalTargets, End::Most) => (0.0, batch),
         _ => (open, batch),
     };
-    // A target that is not accepted is written once more.
-    let tries = if end == End::Most { 2.0 } else { 1.0 };
-    let corrected = match (corrects(nlac), end) {
+    let tries = tries(end);
+    let corrected = match (nlac.correct_reasoning.unwrap_or(forecast.reasoning.successor), end) {
         (false, _) | (true, End::Least) => 0.0,
         (true, _) => joined * tries,
     };
@@ -92,6 +91,22 @@ fn backup(nlac: &NlacSpec, forecast: &Forecast<'_>) -> Option<Vec<Calls>> {
         Calls::new(Role::Bellman, sampling.bellman.most_tokens(), joined * tries),
         Calls::new(Role::Corrector, sampling.corrector.most_tokens(), corrected),
     ])
+}
+
+/// What is not accepted is written once more.
+const fn tries(end: End) -> f64 {
+    match end {
+        End::Least | End::Likely => 1.0,
+        End::Most => 2.0,
+    }
+}
+
+/// Refined actions of a policy that reasons get a reasoning, however often they were refined.
+fn explained(forecast: &Forecast<'_>, refined: f64) -> Option<f64> {
+    if refined == 0.0 || !forecast.reasoning.policy || forecast.end == End::Least {
+        return Some(0.0);
+    }
+    Some(forecast.batch * forecast.noes? * tries(forecast.end))
 }
 
 /// Actions that are sampled, judged and refined. While the critic warms up, only the first verdict is asked for.

@@ -171,8 +171,8 @@ async fn checked(state: &AppState, spec: &str) -> Result<(Check, Option<Settings
     };
     match submission::read(state, spec, Format::Yaml).await {
         Ok(admitted) => {
+            check.show(&estimate::of(state, &admitted).await?);
             check.warnings = admitted.warnings;
-            check.show(&estimate::of(state, &admitted.spec).await?);
         }
         Err(Refused::Problem(problem)) => return Err(problem),
         Err(Refused::Unreadable(mistake)) => check.mistakes = vec![mistake],

@@ -44,7 +44,7 @@ pub(in crate::api) async fn accept<B>(
     if let Some(earlier) = earlier {
         return again(earlier).await;
     }
-    let Admitted { spec, prompt_hashes: hashes, warnings } = admit(once.body()?).await?;
+    let Admitted { spec, prompt_hashes: hashes, warnings, .. } = admit(once.body()?).await?;
     let job = Job {
         id: JobId::new(),
         spec,

@@ -24,10 +24,14 @@ pub(super) use self::{
     source::{Format, Source},
 };
 use super::{
-    AppState, admission,
+    AppState,
+    admission::{self, Admission},
     problem::{FieldError, Problem},
 };
-use crate::domain::{excerpt::excerpt, prompt::PromptHashes, spec::JobSpec};
+use crate::{
+    domain::{excerpt::excerpt, prompt::PromptHashes, spec::JobSpec},
+    estimate::Reasoning,
+};
 
 /// Maximum number of reported errors.
 const MOST: usize = 50;
@@ -72,8 +76,17 @@ pub(super) struct Admitted {
     pub spec: JobSpec,
     /// Content hashes of its prompts.
     pub prompt_hashes: PromptHashes,
+    /// Which parts of the model reason.
+    pub reasoning: Reasoning,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+}
+
+impl Admitted {
+    fn of(spec: JobSpec, admission: Admission) -> Self {
+        let Admission { prompt_hashes, reasoning, warnings, .. } = admission;
+        Self { spec, prompt_hashes, reasoning, warnings }
+    }
 }
 
 /// Why a spec is rejected.
@@ -145,10 +158,9 @@ pub(super) async fn read(
     let Parsed { source, spec, mut mistakes } = parse(text, format).map_err(Refused::Unreadable)?;
     let mut admitted = None;
     if let Some(spec) = spec {
-        let admission = admission::admit(state, &spec).await?;
-        mistakes.extend(admission.mistakes);
-        let (prompt_hashes, warnings) = (admission.prompt_hashes, admission.warnings);
-        admitted = Some(Admitted { spec, prompt_hashes, warnings });
+        let mut admission = admission::admit(state, &spec).await?;
+        mistakes.append(&mut admission.mistakes);
+        admitted = Some(Admitted::of(spec, admission));
     }
     located(&source, &mut mistakes);
     match admitted {
@@ -160,13 +172,12 @@ pub(super) async fn read(
 /// Checks a spec that the service made.
 pub(super) async fn check(state: &AppState, spec: JobSpec) -> Result<Admitted, Refused> {
     let mut mistakes = out_of_bounds(&spec, &[]);
-    let admission = admission::admit(state, &spec).await?;
-    mistakes.extend(admission.mistakes);
+    let mut admission = admission::admit(state, &spec).await?;
+    mistakes.append(&mut admission.mistakes);
     if !mistakes.is_empty() {
         return Err(Refused::Mistaken(mistakes));
     }
-    let (prompt_hashes, warnings) = (admission.prompt_hashes, admission.warnings);
-    Ok(Admitted { spec, prompt_hashes, warnings })
+    Ok(Admitted::of(spec, admission))
 }
 
 /// Adds the place of each error, and sorts errors by place.

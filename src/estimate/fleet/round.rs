@@ -5,7 +5,7 @@ use super::{
     file::{Call, Example},
 };
 use crate::{
-    algo::{self, Asked, Calls, Draw, End, Forecast},
+    algo::{self, Asked, Calls, Draw, End, Forecast, Reasoning},
     domain::{generation::Role, spec::JobSpec},
 };
 
@@ -59,6 +59,7 @@ impl Round {
             noes: Some(job.noes),
             rest: Some(f64::midpoint(job.steps, 1.0)),
             rollout: &spec.rollout,
+            reasoning: job.reasoning(spec),
         };
         let asked = algo::of(&spec.algorithm).forecast(&forecast);
         let asked = asked.ok_or_else(|| Unusable::Missing("all rates".into()))?;
@@ -101,6 +102,15 @@ fn annotating(asked: &Asked, batch: f64, job: &Assumed) -> Result<Work, Unusable
 }
 
 impl Assumed {
+    /// A part reasons if the spec says so, or if the file has a call that only such a part needs.
+    fn reasoning(&self, spec: &JobSpec) -> Reasoning {
+        let told = Reasoning::told(spec);
+        Reasoning {
+            policy: told.policy || self.calls.contains_key(&Role::Rationale),
+            successor: told.successor || self.calls.contains_key(&Role::Corrector),
+        }
+    }
+
     fn call(&self, role: Role) -> Result<Call, Unusable> {
         let found = self.calls.get(&role).copied();
         found.ok_or_else(|| Unusable::Missing(format!("`calls.{role}`")))
