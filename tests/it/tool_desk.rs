@@ -103,16 +103,16 @@ fn the_example_is_a_job() {
 }
 
 #[tokio::test]
-async fn four_combinations_are_held_out_and_each_of_their_values_is_trained_on() {
+async fn a_quarter_of_the_combinations_is_held_out_and_each_of_their_values_is_trained_on() {
     let train = ToolDesk.tasks(Split::Train).await.unwrap();
     let held_out = ToolDesk.tasks(Split::HeldOut).await.unwrap();
-    assert_eq!((train.len(), held_out.len()), (12, 4));
+    assert_eq!((train.len(), held_out.len()), (48, 16));
     for place in 0..2 {
         let value = |task: &String| task.split('/').nth(place).unwrap().to_owned();
         let held: BTreeSet<_> = held_out.iter().map(value).collect();
-        assert_eq!(held.len(), 4, "each value is held out once: {held_out:?}");
+        assert_eq!(held.len(), 8, "each value is held out: {held_out:?}");
         for each in &held {
-            assert_eq!(train.iter().filter(|task| value(task) == *each).count(), 3, "{each}");
+            assert_eq!(train.iter().filter(|task| value(task) == *each).count(), 6, "{each}");
         }
     }
 }
@@ -131,7 +131,11 @@ async fn a_wish_and_a_product_need_what_the_policy_says() {
             assert!(needs.contains(&"record".to_owned()), "the order has to be looked up");
             let changes: Vec<_> = needs.iter().filter(|need| *need != "record").collect();
             match &changes[..] {
-                [refusal] => assert!(*refusal == "refusal" && says(&format!("refuse {product}"))),
+                [refusal] => {
+                    let rule = policy.split('\n').find(|line| line.starts_with("refuse "));
+                    let refused = rule.is_some_and(|rule| rule.split(' ').any(|w| w == product));
+                    assert!(*refusal == "refusal" && refused, "{task}");
+                }
                 [one, other] => {
                     let right = |pay, send| {
                         says(&format!("{wish} {pay}")) && says(&format!("{product} {send}"))
@@ -163,9 +167,9 @@ async fn tools_answer_and_a_later_change_takes_the_place_of_an_earlier_one() {
         "a refusal undoes the changes, and a change the refusal"
     );
     assert!((20..40).contains(&case.order));
-    // A fifth turn ends the case, and its tool is answered still.
+    // A sixth turn ends the case, and its tool is answered still.
     let (find, card) = (find(), provide("card"));
-    let case = play(&task, 3, &[&find, &cash, &bike, &cash, &card]).await;
+    let case = play(&task, 3, &[&find, &cash, &refuse, &bike, &cash, &card]).await;
     let [.., answer, customer] = case.state.messages() else { panic!("too few") };
     assert_eq!((answer.role, customer.role), (Speaker::Tool, Speaker::User));
     assert_eq!(customer.written(), "closed nothing is missing");
@@ -230,7 +234,7 @@ proptest! {
     #[test]
     fn the_same_seed_and_actions_give_the_same_episode(
         seed in any::<i64>(), held_out in any::<bool>(),
-        actions in prop::collection::vec(0..11_usize, 0..5),
+        actions in prop::collection::vec(0..11_usize, 0..6),
     ) {
         let words = ["record", "refusal", "card", "cash", "credit", "points", "post", "van", "bike"];
         let actions: Vec<_> = actions

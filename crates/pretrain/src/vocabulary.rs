@@ -115,7 +115,7 @@ mod tests {
         for (task, size) in [
             (Task::HelpDesk, 96),
             (Task::ServiceDesk, 96),
-            (Task::ToolDesk, 128),
+            (Task::ToolDesk, 160),
             (Task::TwentyQuestions, 96),
             (Task::Playground, 96),
         ] {

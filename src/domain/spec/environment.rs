@@ -270,7 +270,7 @@ impl EnvironmentSpec {
     /// Turns before the service desk closes. Part of the task.
     pub const SERVICE_DESK_TURNS: u32 = 6;
     /// Turns before the tool desk closes. Part of the task.
-    pub const TOOL_DESK_TURNS: u32 = 5;
+    pub const TOOL_DESK_TURNS: u32 = 6;
 
     /// Maximum number of steps of an episode.
     #[must_use]

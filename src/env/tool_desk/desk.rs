@@ -35,19 +35,20 @@ pub struct Desk {
     order: u32,
     found: bool,
     changes: Changes,
-    /// Of several things that are missing, the first of these is named.
+    /// Of several things that are missing, the first of these is named. The record leads, because it says what else is.
     named: [Lack; 4],
     left: u32,
     ended: bool,
 }
 
 impl Desk {
-    /// A case whose order number, and the thing of several missing ones that is named, are drawn.
+    /// A case whose order number, and the order in which missing changes are named, are drawn.
     #[must_use]
     pub fn new(combination: Combination, rng: &mut ChaCha8Rng) -> Self {
         let order = rng.random_range(ORDERS);
         let mut named = [Lack::Record, Lack::Payment, Lack::Carrier, Lack::Refusal];
         named.shuffle(rng);
+        named.sort_by_key(|lack| !matches!(lack, Lack::Record));
         Self {
             combination,
             task: combination.to_string(),
