@@ -44,6 +44,9 @@ pub fn init_logs(default: &str) {
     subscribe(vec![logs(default)]);
 }
 
+/// What a command logs that trains on the user's own machine: a statement that is slow on busy cores is no news.
+pub const BUSY: &str = "warn,sqlx::query=error";
+
 /// Logs, and exports traces where the standard OTEL variables name a collector. Within a tokio runtime.
 pub fn init(default: &str) -> Traces {
     match export::provider() {
