@@ -6,7 +6,8 @@ use crate::domain::{
     training::Objective,
 };
 
-/// Which parts reason before they answer. Their texts are corrected or explained, which takes further calls.
+/// Which parts reason before they answer. A target of a successor that reasons is corrected, and a refined action of a
+/// policy that reasons gets a reasoning: both take further calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reasoning {
     /// The policy reasons before it acts.
@@ -16,7 +17,7 @@ pub struct Reasoning {
 }
 
 impl Reasoning {
-    /// What a spec tells: a part that has tokens for its reasoning reasons.
+    /// What a spec tells: a part reasons if the spec gives it tokens for its reasoning.
     #[must_use]
     pub fn told(spec: &JobSpec) -> Self {
         let successor = match &spec.algorithm {
@@ -56,7 +57,7 @@ pub struct Forecast<'a> {
     pub rest: Option<f64>,
     /// How the policy acts.
     pub rollout: &'a RolloutSpec,
-    /// Who reasons.
+    /// Which parts reason.
     pub reasoning: Reasoning,
 }
 

@@ -25,7 +25,7 @@ const NLRL: &str = include_str!("../../examples/nlrl.yaml");
 
 /// Runs the demo.
 pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
-    let traces = telemetry::init(telemetry::BUSY);
+    let traces = telemetry::init(telemetry::QUIET);
     let started = Instant::now();
     let settings = ServiceSettings::from(args.serve.clone());
     if settings.roles.len() < ProcessRole::ALL.len() {

@@ -44,8 +44,8 @@ pub fn init_logs(default: &str) {
     subscribe(vec![logs(default)]);
 }
 
-/// What a command logs that trains on the user's own machine: a statement that is slow on busy cores is no news.
-pub const BUSY: &str = "warn,sqlx::query=error";
+/// Log filter of commands that train on the user's own machine. There a slow statement only shows that the cores are busy.
+pub const QUIET: &str = "warn,sqlx::query=error";
 
 /// Logs, and exports traces where the standard OTEL variables name a collector. Within a tokio runtime.
 pub fn init(default: &str) -> Traces {

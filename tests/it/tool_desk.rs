@@ -6,7 +6,10 @@ use garde::Validate;
 use nlac::{
     domain::spec::{EnvironmentSpec, JobSpec, ToolFormat},
     embedded::base_model::Shipped,
-    env::{End, Environment, Reward, Split, Task, tool_desk::ToolDesk},
+    env::{
+        End, Environment, Reward, Split, Task,
+        tool_desk::{Combination, ToolDesk},
+    },
     experience::{action::Reply, context::Context, message::Speaker},
     prompt::Encoder,
 };
@@ -114,6 +117,23 @@ async fn a_quarter_of_the_combinations_is_held_out_and_each_of_their_values_is_t
         for each in &held {
             assert_eq!(train.iter().filter(|task| value(task) == *each).count(), 6, "{each}");
         }
+    }
+}
+
+#[test]
+fn a_quarter_of_the_combinations_of_each_goal_is_held_out() {
+    for of_goal in Combination::all() {
+        let same = Combination::all().filter(|other| other.goal() == of_goal.goal());
+        let (trained, held_out): (Vec<_>, Vec<_>) = same.partition(|c| c.split() == Split::Train);
+        assert_eq!(trained.len(), 3 * held_out.len(), "{of_goal}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_look_up_is_named_before_all_else() {
+    for seed in 0..32 {
+        let case = play(&Task::Drawn(Split::Train), seed, &["done ."]).await;
+        assert_eq!(case.last(), "refused record is missing");
     }
 }
 

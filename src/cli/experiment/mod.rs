@@ -42,7 +42,7 @@ use crate::{domain::job::JobStatus, quantity::span, telemetry};
 pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
     match args.command {
         ExperimentCommand::Run(args) => {
-            let traces = telemetry::init(telemetry::BUSY);
+            let traces = telemetry::init(telemetry::QUIET);
             let code = run_worlds(&args).await;
             traces.flush().await;
             code

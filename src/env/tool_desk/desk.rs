@@ -35,14 +35,15 @@ pub struct Desk {
     order: u32,
     found: bool,
     changes: Changes,
-    /// Of several things that are missing, the first of these is named. The record leads, because it says what else is.
+    /// Of several things that are missing, the first of these is named. The record comes first: the carrier and a refusal
+    /// follow from the product in it.
     named: [Lack; 4],
     left: u32,
     ended: bool,
 }
 
 impl Desk {
-    /// A case whose order number, and the order in which missing changes are named, are drawn.
+    /// A case with a drawn order number. Which of several missing changes is named is drawn too.
     #[must_use]
     pub fn new(combination: Combination, rng: &mut ChaCha8Rng) -> Self {
         let order = rng.random_range(ORDERS);

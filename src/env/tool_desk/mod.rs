@@ -61,8 +61,8 @@ impl Combination {
             .flat_map(|&wish| Product::ALL.iter().map(move |&product| Self { wish, product }))
     }
 
-    /// The part of the tasks that it belongs to. Sixteen are held out: each wish twice and each product twice. Training
-    /// has three of the four combinations that need the same payment and the same carrier.
+    /// The part of the tasks that it belongs to. Sixteen are held out: each wish twice and each product twice. Of the
+    /// four combinations that need the same payment and the same carrier, training has three.
     #[must_use]
     pub const fn split(self) -> Split {
         match (self.wish as usize + self.product as usize) % 4 {
