@@ -189,7 +189,7 @@ await fetch(`${url}/v1/jobs/${long.id}/cancel`, { method: "POST" });
 const job = await submit("browser", 6);
 await page.goto(`${url}/jobs/${job.id}`);
 await check("one line says what the job does, and later its result", async () => {
-  assert.match(await page.textContent("#now"), /^(Iteration \d|Started|Done)/);
+  await page.waitForFunction(() => /^(Iteration \d|Done)/.test(document.querySelector("#now").textContent));
   await page.waitForSelector("#now.over", { timeout: 300000 });
   assert.match(await page.textContent("#now"), /^Done: \d+\.\d % solved, \d+\.\d % before training$/);
 });
