@@ -196,16 +196,7 @@ impl EngineError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Net { source, .. } => match source {
-                NetError::Connect { .. } | NetError::Broken { .. } | NetError::Timeout { .. } => {
-                    true
-                }
-                // 424: how TGI says that generating failed.
-                NetError::Status { status, .. } => {
-                    matches!(status, 408 | 424 | 429 | 500 | 502..=504)
-                }
-                NetError::Decode { .. } | NetError::Private { .. } => false,
-            },
+            Self::Net { source, .. } => source.is_transient(),
             Self::Aborted { .. } | Self::Forgotten { .. } | Self::Draining { .. } => true,
             Self::Wrong { .. } | Self::Load { .. } => false,
         }

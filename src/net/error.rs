@@ -76,6 +76,19 @@ impl NetError {
         matches!(self, Self::Connect { .. } | Self::Status { status: 429 | 502..=504, .. })
     }
 
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Broken { .. } | Self::Timeout { .. } => true,
+            // 424: how TGI says that generating failed.
+            Self::Status { status, .. } => {
+                matches!(status, 408 | 424 | 429 | 500 | 502..=504)
+            }
+            Self::Decode { .. } | Self::Private { .. } => false,
+        }
+    }
+
     /// Its kind in a word, or the status of the answer.
     #[must_use]
     pub fn kind(&self) -> Cow<'static, str> {

@@ -143,6 +143,8 @@ async fn an_engine_that_dies_aborts_and_breaks_off_changes_nothing_that_is_learn
         ("/v1/completions", 120..125) => Fate::Refuse(503),
         // A shared file system that shows a new directory late.
         ("/v1/load_lora_adapter", 2 | 3) => Fate::Refuse(404),
+        // A proxy whose engine restarts.
+        ("/v1/load_lora_adapter", 5) => Fate::Refuse(503),
         _ => Fate::Pass,
     };
     let engine = Faulty::engine(Box::new(decide)).await;

@@ -22,6 +22,7 @@ mod docs;
 mod doctor;
 mod downloads;
 mod endurance;
+mod engine_errors;
 mod environments;
 mod environments_cli;
 mod estimate;

@@ -200,8 +200,7 @@ impl Dialect for Vllm {
         let Self(wire) = self;
         let path = adapter.path.display().to_string();
         let body = LoadBody { lora_name: &adapter.name, lora_path: Some(&path) };
-        // A shared file system may show a new directory late; an answer of 500 is about the adapter
-        // itself and does not get better.
+        // A shared file system may show a new directory late.
         let late = |e: &NetError| matches!(e.status(), Some(404)) || e.status().is_none();
         let loaded = retry(wire.load_attempts, Duration::from_millis(250), late, || {
             wire.http.post_bytes("/v1/load_lora_adapter", &body, wire.deadlines.load)
@@ -211,8 +210,12 @@ impl Dialect for Vllm {
             Ok(_) => wire.verify(adapter).await,
             // Loaded already, or so it says.
             Err(error) if error.status() == Some(400) => wire.verify(adapter).await,
-            Err(error) if error.status().is_none() => Err(wire.net(error)),
-            Err(error) => Err(wire.refused(&adapter.name, error.to_string())),
+            // An answer of 500 is about the adapter itself and does not get better.
+            Err(error) if error.status() == Some(500) || !error.is_transient() => {
+                Err(wire.refused(&adapter.name, error.to_string()))
+            }
+            // Such as 503 of a proxy while the engine restarts.
+            Err(error) => Err(wire.net(error)),
         }
     }
 
