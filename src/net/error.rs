@@ -73,19 +73,28 @@ impl NetError {
     /// Whether the server is unreachable or unavailable. The request is not wrong, and a later one may succeed.
     #[must_use]
     pub const fn is_absence(&self) -> bool {
-        matches!(self, Self::Connect { .. } | Self::Status { status: 429 | 502..=504, .. })
+        match self {
+            Self::Connect { .. } => true,
+            // 520 to 530: how content delivery networks say that they cannot reach the server.
+            Self::Status { status, .. } => matches!(status, 429 | 502..=504 | 520..=530),
+            _ => false,
+        }
     }
 
     /// Whether the same request may succeed later.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Connect { .. } | Self::Broken { .. } | Self::Timeout { .. } => true,
-            // 424: how TGI says that generating failed.
+            // The page of a proxy is no valid answer either.
+            Self::Connect { .. }
+            | Self::Broken { .. }
+            | Self::Timeout { .. }
+            | Self::Decode { .. } => true,
+            // 424: how TGI says that generating failed. 501 and 505: the server cannot do what is asked of it.
             Self::Status { status, .. } => {
-                matches!(status, 408 | 424 | 429 | 500 | 502..=504)
+                matches!(status, 408 | 424 | 429 | 500 | 502..=504 | 506..=599)
             }
-            Self::Decode { .. } | Self::Private { .. } => false,
+            Self::Private { .. } => false,
         }
     }
 

@@ -5,14 +5,21 @@ use nlac::{
     domain::{
         engine_limits::Limits,
         fault::Fault,
+        generation::Sampling,
         peer::{EngineKind, EngineRecord},
     },
-    engine::{Adapter, Engine, EngineError, Pool},
+    engine::{Adapter, Chat, Engine, EngineError, Frozen, Pool, Request},
+    experience::{context::Context, message::Message},
     telemetry::Meters,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::endpoint::Endpoint;
+
+/// An engine that answers every request so.
+async fn answering(status: u16, body: Value) -> Endpoint {
+    Endpoint::start(Box::new(move |_| (status, body.clone()))).await
+}
 
 fn pool(engine: &Endpoint) -> Pool {
     let urls = std::slice::from_ref(&engine.url);
@@ -54,4 +61,58 @@ async fn an_engine_that_is_away_while_an_adapter_is_loaded_is_waited_for() {
         assert!(matches!(error, EngineError::Load { .. }), "{status}: {error}");
         assert!(matches!(error.fault(), Fault::Fail(_)), "{status}: {error}");
     }
+}
+
+async fn generated(engine: &Endpoint) -> Fault {
+    let request = Request {
+        adapter: None,
+        prompt: vec![1, 4, 6],
+        sampling: Sampling { temperature: 1.0, max_tokens: 8, seed: None },
+        stop: Vec::new(),
+        logprobs: false,
+        session: 0,
+        origin: None,
+    };
+    pool(engine).generate(request).await.unwrap_err().fault()
+}
+
+#[tokio::test]
+async fn an_engine_behind_a_network_that_cannot_reach_it_is_waited_for() {
+    for status in [503, 520, 524, 529] {
+        let fault = generated(&answering(status, json!("<html>")).await).await;
+        assert!(matches!(fault, Fault::Away { .. }), "{status}: {fault}");
+    }
+    let page = json!("<html>We will be back soon.</html>");
+    for (status, body) in [(500, json!({})), (507, json!({})), (200, page)] {
+        let fault = generated(&answering(status, body).await).await;
+        assert!(matches!(fault, Fault::Retry(_)), "{status}: {fault}");
+    }
+    for status in [501, 505, 403] {
+        let engine = answering(status, json!({})).await;
+        let fault = generated(&engine).await;
+        assert!(matches!(fault, Fault::Fail(_)), "{status}: {fault}");
+        assert_eq!(engine.asked("/v1/completions").len(), 1, "{status}: it is not asked again");
+    }
+}
+
+#[tokio::test]
+async fn a_hosted_model_is_asked_again_after_the_page_of_a_proxy() {
+    let mut requests = 0;
+    let hosted = Endpoint::start(Box::new(move |_| {
+        requests += 1;
+        let choice = json!({ "index": 0, "finish_reason": "stop",
+                             "message": { "role": "assistant", "content": "yes" } });
+        match requests {
+            1 => (200, json!("<html>We will be back soon.</html>")),
+            _ => (200, json!({ "model": "big-1", "choices": [choice] })),
+        }
+    }))
+    .await;
+    let urls = std::slice::from_ref(&hosted.url);
+    let engine = EngineRecord::new("judge", EngineKind::Openai, urls, "big-1");
+    let chat = Chat::new(&engine, None, Limits::default()).unwrap();
+    let sampling = Sampling { temperature: 0.0, max_tokens: 8, seed: None };
+    let context = Context::of(vec![Message::user("is it alive?")]);
+    assert_eq!(chat.answer(&context, sampling).await.unwrap().text, "yes");
+    assert_eq!(hosted.count(), 2);
 }
