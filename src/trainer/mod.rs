@@ -284,11 +284,12 @@ impl TrainerError {
     }
 }
 
-/// What the queue does about adapter files that cannot be used. A full disk may have room later. Damaged files stay damaged.
+/// What the queue does about adapter files that cannot be used. A disk that is full, read-only or away may work later.
+/// Missing or damaged files stay so.
 #[must_use]
 pub fn adapter_fault(error: &adapter::AdapterError) -> Fault {
     match error {
-        adapter::AdapterError::Io { source, .. } if source.kind() == ErrorKind::StorageFull => {
+        adapter::AdapterError::Io { source, .. } if source.kind() != ErrorKind::NotFound => {
             Fault::retry(error)
         }
         _ => Fault::fail(error),
@@ -373,9 +374,18 @@ mod tests {
     use super::{ErrorKind, Fault, adapter::AdapterError, adapter_fault};
 
     #[test]
-    fn a_full_disk_is_tried_again_and_damaged_files_are_not() {
+    fn a_disk_that_fails_is_tried_again_and_missing_or_damaged_files_are_not() {
         let io = |kind: ErrorKind| AdapterError::Io { path: "x".into(), source: kind.into() };
-        assert!(matches!(adapter_fault(&io(ErrorKind::StorageFull)), Fault::Retry(_)));
+        for kind in [
+            ErrorKind::StorageFull,
+            ErrorKind::ReadOnlyFilesystem,
+            ErrorKind::QuotaExceeded,
+            ErrorKind::StaleNetworkFileHandle,
+            ErrorKind::PermissionDenied,
+            ErrorKind::Other,
+        ] {
+            assert!(matches!(adapter_fault(&io(kind)), Fault::Retry(_)), "{kind}");
+        }
         assert!(matches!(adapter_fault(&io(ErrorKind::NotFound)), Fault::Fail(_)));
         let invalid = AdapterError::Invalid { path: "x".into(), reason: "no tensors".into() };
         assert!(matches!(adapter_fault(&invalid), Fault::Fail(_)));

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Place, Service,
     faulty::{Decide, Fate, Faulty},
-    small_job,
+    settings, small_job, until,
 };
 
 /// Registers an engine and a trainer in place of the local ones.
@@ -105,6 +105,40 @@ async fn a_trainer_that_dies_between_request_and_answer_changes_nothing_that_is_
         let told = told.iter().filter(|k| ["\"retried\"", "\"waiting\""].contains(&k.as_str()));
         assert_eq!(told.count(), attempts, "the log tells of each: {spoilt:?}");
     }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_of_adapters_that_fails_for_a_while_fails_no_job() {
+    let place = Place::new();
+    let service = Service::start_with(&settings(place.path())).await;
+    let (adapters, away) = (place.path().join("adapters"), place.path().join("away"));
+    let (from, to) = (adapters.clone(), away.clone());
+    let decide: Box<Decide> = Box::new(move |path, number| {
+        if path.ends_with("/save_weights_for_sampler") && number == 2 {
+            // No directory can be made in a file.
+            std::fs::rename(&from, &to).unwrap();
+            std::fs::write(&from, "").unwrap();
+        }
+        Fate::Pass
+    });
+    let trainer = Faulty::trainer(&place, decide).await;
+    register(&service, "trainers", &trainer.url).await;
+    let mut spec = small_job();
+    spec["model"]["trainer"] = "faulty".into();
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let path = format!("/v1/jobs/{}/events?limit=200", job["id"].as_str().unwrap());
+    let retried = until("a unit is tried again", async || {
+        let (_, page) = service.get(&path).await;
+        page["data"].as_array().unwrap().iter().find(|e| e["kind"] == "retried").cloned()
+    })
+    .await;
+    std::fs::remove_file(&adapters).unwrap();
+    std::fs::rename(&away, &adapters).unwrap();
+    assert!(retried["message"].as_str().unwrap().contains("adapter files at"), "{retried}");
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
     service.stop().await;
 }
 
