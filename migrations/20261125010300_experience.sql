@@ -52,6 +52,14 @@ create table leftover_files (
     target_state  text
 );
 
+-- One row is an attempt that has a trainer save states. The transaction that stores their checkpoint removes the row. If
+-- the attempt ended in another way, no checkpoint names the states, and they are still to be deleted.
+create table unnamed_states (
+    lease_token uuid primary key,
+    trainer     text not null,
+    states      text[] not null
+);
+
 -- One row is a key by which an agent calls a job's policy in episodes that it names itself.
 create table agent_keys (
     id         uuid primary key,

@@ -157,6 +157,28 @@ impl Bucket {
         self.0.local.join(format!("{INCOMING}{name}"))
     }
 
+    /// Checks that adapters can be stored now: files can be written here, and the storage answers.
+    ///
+    /// # Errors
+    /// See [`BucketError`].
+    pub async fn check(&self) -> Result<(), BucketError> {
+        let probe = self.incoming(uuid::Uuid::now_v7());
+        fs::create_dir_all(&probe).await.map_err(BucketError::at(&probe))?;
+        remove(&probe).await?;
+        match &self.0.remote {
+            Some(remote) => remote.storage.check().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a directory of files that nobody writes any more; one that is gone is no error.
+    ///
+    /// # Errors
+    /// See [`BucketError`].
+    pub async fn discard(&self, incoming: &Path) -> Result<(), BucketError> {
+        remove(incoming).await
+    }
+
     /// Moves a finished directory to a name that never had other content, and stores it. Returns its location.
     ///
     /// # Errors

@@ -74,6 +74,12 @@ impl Remote {
         location.strip_prefix(&self.url)?.strip_prefix('/').filter(|name| super::is_name(name))
     }
 
+    /// Checks that the storage answers.
+    pub async fn check(&self) -> Result<(), BucketError> {
+        let mut listed = self.objects.list(Some(&self.prefix));
+        listed.try_next().await.map(drop).map_err(|e| self.away(&e))
+    }
+
     /// Uploads the files of a directory.
     pub async fn upload(&self, directory: &Path, name: &str) -> Result<(), BucketError> {
         let mut files = fs::read_dir(directory).await.map_err(BucketError::at(directory))?;

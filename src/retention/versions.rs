@@ -1,6 +1,6 @@
 //! Removes versions that nothing needs: unloads their adapters from the engine, then deletes their files here and their
 //! states on the trainer. The row is marked first, so that nobody begins to use a version whose files are about to go.
-//! A crash leaves the rest for the next round.
+//! A crash leaves the rest for the next round. States that failed attempts left on a trainer are deleted, too.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     fleet::Peers,
     store::{
         Store, StoreError,
-        expiry::{self, Leftover},
+        expiry::{self, Leftover, Unnamed},
         jobs,
     },
 };
@@ -65,7 +65,8 @@ impl Expiry {
                 tracing::debug!(%job, expired, "versions expired");
             }
         }
-        self.clear().await
+        self.clear().await?;
+        self.delete_unnamed().await
     }
 
     /// Removes what is left of versions that expired or were deleted.
@@ -100,6 +101,43 @@ impl Expiry {
                 }
             }
         }
+    }
+
+    /// Deletes the states of attempts that ended before a checkpoint named them.
+    async fn delete_unnamed(&self) -> Result<(), StoreError> {
+        let mut away = BTreeSet::new();
+        let mut after = None;
+        loop {
+            let mut conn = self.store.acquire().await?;
+            let all = expiry::unnamed(&mut conn, after, BATCH).await?;
+            drop(conn);
+            let Some(last) = all.last() else { return Ok(()) };
+            after = Some(last.lease_token);
+            for Unnamed { lease_token, trainer, states } in all {
+                if away.contains(&trainer) {
+                    continue;
+                }
+                match self.delete_states(&trainer, &states).await {
+                    Ok(()) => {
+                        let mut conn = self.store.acquire().await?;
+                        expiry::forget_unnamed(&mut conn, lease_token).await?;
+                    }
+                    Err(fault) => {
+                        tracing::warn!(trainer, %fault, "the states of a failed attempt stay");
+                        if matches!(fault, Fault::Away { .. }) {
+                            away.insert(trainer);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn delete_states(&self, trainer: &str, states: &[String]) -> Result<(), Fault> {
+        for state in states {
+            self.peers.delete_state(&self.store, trainer, state).await?;
+        }
+        Ok(())
     }
 
     async fn unload(&self, leftover: &Leftover) -> Result<(), Fault> {

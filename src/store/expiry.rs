@@ -1,9 +1,10 @@
-//! Which versions expire, and which expired versions still have an adapter to unload and files to delete.
+//! Which versions expire, and which expired versions still have an adapter to unload and files to delete. Which states no
+//! checkpoint came to name.
 
 use sqlx::PgConnection;
 
 use super::StoreError;
-use crate::domain::ids::{CheckpointId, JobId};
+use crate::domain::ids::{CheckpointId, JobId, LeaseToken};
 
 /// Jobs with more than `newest` versions that have their files.
 ///
@@ -127,4 +128,72 @@ pub async fn forget(conn: &mut PgConnection, checkpoint: CheckpointId) -> Result
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// States that an attempt had a trainer save, and that no checkpoint names.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Unnamed {
+    /// The lease of the attempt.
+    pub lease_token: LeaseToken,
+    /// Registered name of the trainer.
+    pub trainer: String,
+    /// Where the states are, or would be.
+    pub states: Vec<String>,
+}
+
+/// Notes which states an attempt is about to have a trainer save.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn note_unnamed(conn: &mut PgConnection, noted: &Unnamed) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- expiry::note_unnamed
+         insert into unnamed_states (lease_token, trainer, states) values ($1, $2, $3)",
+    )
+    .bind(noted.lease_token)
+    .bind(&noted.trainer)
+    .bind(&noted.states)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A checkpoint names the states of an attempt, or they are deleted.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn forget_unnamed(
+    conn: &mut PgConnection,
+    attempt: LeaseToken,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- expiry::forget_unnamed
+         delete from unnamed_states where lease_token = $1",
+    )
+    .bind(attempt)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// States that are to be deleted, because their attempt has ended, from after an attempt on.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn unnamed(
+    conn: &mut PgConnection,
+    after: Option<LeaseToken>,
+    limit: i64,
+) -> Result<Vec<Unnamed>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- expiry::unnamed
+         select u.* from unnamed_states u
+         where ($1::uuid is null or u.lease_token > $1) and not exists (
+             select from work_items w where w.state = 'leased' and w.lease_token = u.lease_token)
+         order by u.lease_token limit $2",
+    )
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
 }

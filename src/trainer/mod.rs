@@ -113,6 +113,14 @@ pub struct ModelAddress {
     pub model: String,
 }
 
+impl ModelAddress {
+    /// Where the trainer saves its state under a name.
+    #[must_use]
+    pub fn state(&self, name: &str) -> String {
+        format!("tinker://{}/weights/{name}", self.model)
+    }
+}
+
 /// How a trainer makes one loss of its tokens' losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reduction {

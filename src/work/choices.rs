@@ -26,7 +26,7 @@ use crate::{
     },
     store::training,
     telemetry::spans,
-    trainer::{Adam, HeadSpec, ModelRole, Run, Trainer, TrainerError},
+    trainer::{Adam, HeadSpec, ModelAddress, ModelRole, Run, Trainer, TrainerError},
 };
 
 /// The critic of a policy that chooses, its target, and the weight of the policy's entropy.
@@ -157,6 +157,11 @@ impl Choices {
         let (scores, values) = try_join!(policy.scores(&after), self.target.scores(&after))?;
         let alpha = if self.spec.entropy_in_backup { self.temperature.alpha as f32 } else { 0.0 };
         Ok(update::targets(choices, &scores, &values, alpha))
+    }
+
+    /// Where the models of the critic and of its target are.
+    pub fn addresses(&self) -> [ModelAddress; 2] {
+        [self.critic.address(), self.target.address()]
     }
 
     /// Saves everything needed to continue; returns where the critic and its target are, and the temperature.

@@ -17,7 +17,7 @@ use crate::{
         work::Lease,
     },
     store::{StoreError, leases, training},
-    trainer::{Adam, AskedStep, HeadSpec, ModelRole, Run, Trainer},
+    trainer::{Adam, AskedStep, HeadSpec, ModelAddress, ModelRole, Run, Trainer},
 };
 
 /// Actions whose tokens are in memory at a time.
@@ -81,6 +81,11 @@ impl Critic {
         self.loss.0 += sum;
         self.loss.1 += tokens;
         Ok((tokens > 0.0).then_some((sum / tokens) as f32))
+    }
+
+    /// Where its model is.
+    pub fn address(&self) -> ModelAddress {
+        self.run.address()
     }
 
     /// Saves everything needed to continue; returns where.

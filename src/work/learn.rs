@@ -4,6 +4,8 @@
 //! Whatever an attempt that died did to its model is gone with it, so no gradient is lost or counted
 //! twice: steps count when the state that holds them is saved, in one transaction with it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
@@ -28,13 +30,18 @@ use crate::{
     },
     experience::{context::Context, message::Message},
     store::{
-        StoreError, checkpoints, leases, metrics, replay,
+        StoreError, checkpoints,
+        expiry::{self, Unnamed},
+        leases, metrics, replay,
         spending::{self, Spending},
         training::{self, Outline},
     },
     telemetry::spans,
     trainer::{ModelRole, Trainer, adapter},
 };
+
+/// First and longest pause before another try to keep what an attempt has learned: four minutes in all.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(128));
 
 /// Take the iteration's optimizer steps and save the result.
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,6 +72,8 @@ impl Worker {
         if context.iteration.index == 0 {
             self.preflight(&context).await?;
         }
+        // Nothing is trained that could not be kept.
+        self.peers.bucket.check().await?;
         let shared = context.job.spec.model.placement == Placement::Shared;
         if shared {
             context.engine.sleep().await.map_err(|e| e.fault())?;
@@ -103,7 +112,15 @@ impl Worker {
         drop(conn);
         let steps_before = context.online.as_ref().map_or(0, |before| before.optimizer_steps);
         let learnt = self.steps(lease, context, &mut models, &examples, steps_before).await?;
-        self.save(lease, context, models, &examples, learnt, steps_before).await
+        let saved = self.save(lease, context, models, &examples, learnt, steps_before).await;
+        if saved.is_err() {
+            // The next attempt exports an adapter of its own.
+            let incoming = self.peers.bucket.incoming(lease.token);
+            if let Err(error) = self.peers.bucket.discard(&incoming).await {
+                tracing::warn!(%error, "the files of a failed attempt stay for a day");
+            }
+        }
+        saved
     }
 
     /// The checkpoint that the job starts from, where it has none of its own yet.
@@ -195,6 +212,36 @@ impl Worker {
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 
+    /// Notes the states that are about to be saved. They are deleted unless this attempt comes to name them.
+    async fn note(&self, lease: &Lease, noted: &Unnamed) -> Result<(), Fault> {
+        let mut tx = self.store.begin().await?;
+        leases::hold(&mut tx, lease).await?;
+        expiry::note_unnamed(&mut tx, noted).await?;
+        tx.commit().await.map_err(|e| StoreError::from(e).into())
+    }
+
+    /// Tries for a while what would cost the whole training again. A server that stays away was there when the attempt
+    /// began. The attempt counts, so that nothing is trained again and again without end.
+    async fn insist<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        call: impl Fn() -> F,
+    ) -> Result<T, Fault> {
+        let (mut pause, longest) = PAUSES;
+        loop {
+            match call().await {
+                Err(Fault::Away { peer, reason }) if pause > longest => {
+                    return Err(Fault::Retry(format!("{peer}: {reason}")));
+                }
+                Err(Fault::Away { peer, reason }) => {
+                    tracing::warn!(peer, reason, "what was learned cannot be kept yet");
+                }
+                outcome => return outcome,
+            }
+            self.clock.sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
     /// Saves state and adapter, and with them everything that the steps came to.
     async fn save(
         &self,
@@ -206,9 +253,15 @@ impl Worker {
         steps_before: i32,
     ) -> Result<(), Fault> {
         let version = context.iteration.index;
-        let Models { policy: mut run, mut beside } = models;
         // A name of this claim's own: an attempt that died may have used another.
         let label = format!("v{version}-{}", lease.token.0.simple());
+        let noted = Unnamed {
+            lease_token: lease.token,
+            trainer: context.job.spec.model.trainer.clone(),
+            states: models.states(&label),
+        };
+        self.note(lease, &noted).await?;
+        let Models { policy: mut run, mut beside } = models;
         let state = run.save_state(&label).await.map_err(|e| e.fault())?;
         let incoming = self.peers.bucket.incoming(lease.token);
         let beside_states = beside.save(&label).await?;
@@ -218,7 +271,8 @@ impl Worker {
         }
         if context.job.spec.model.placement == Placement::Shared {
             // Before the step is done: the next one uses the engine.
-            context.engine.wake().await.map_err(|e| e.fault())?;
+            let wake = || async { context.engine.wake().await.map_err(|e| e.fault()) };
+            self.insist(wake).await?;
         }
         let mut measured: Vec<_> = learnt.movement.metrics().collect();
         measured.extend(beside.close().await);
@@ -232,7 +286,9 @@ impl Worker {
         let files = incoming.clone();
         let sha256 = on_files(move || adapter::sha256(&files)).await?;
         let name = context.adapter_name(CheckpointRole::Online, &sha256);
-        let path = self.peers.bucket.put(&incoming, &name).await?;
+        let bucket = &self.peers.bucket;
+        let put = || async { bucket.put(&incoming, &name).await.map_err(|e| e.fault()) };
+        let path = self.insist(put).await?;
 
         let checkpoint = Checkpoint {
             id: CheckpointId::new(),
@@ -275,6 +331,7 @@ impl Worker {
         replay::set_losses(&mut tx, context.job.id, &critic).await?;
         metrics::put_many(&mut tx, context.job.id, &measured).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;
+        expiry::forget_unnamed(&mut tx, lease.token).await?;
         leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }

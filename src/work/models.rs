@@ -77,6 +77,17 @@ impl Beside {
 }
 
 impl Models {
+    /// Where the trainer saves their states under a name.
+    pub fn states(&self, name: &str) -> Vec<String> {
+        let beside = match &self.beside {
+            Beside::Nothing => Vec::new(),
+            Beside::Values(critic) => vec![critic.address()],
+            Beside::Choices(choices) => choices.addresses().into(),
+        };
+        let all = std::iter::once(self.policy.address()).chain(beside);
+        all.map(|model| model.state(name)).collect()
+    }
+
     /// Asks for a step of each model on a minibatch.
     pub async fn ask(
         &mut self,

@@ -90,5 +90,6 @@ mod tool_calls;
 mod tool_desk;
 mod traces;
 mod truncation;
+mod unnamed_states;
 mod unreadable;
 mod webhooks;

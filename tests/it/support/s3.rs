@@ -3,9 +3,20 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
-use axum::{Router, error_handling::HandleError, http::StatusCode};
+use axum::{
+    Router,
+    error_handling::HandleError,
+    extract::Request,
+    http::StatusCode,
+    middleware::{self, Next},
+    response::IntoResponse,
+};
 use nlac::{
     bucket::{BucketSettings, StorageKey},
     domain::access::Secret,
@@ -19,6 +30,8 @@ pub const KEY: (&str, &str) = ("nlac-test", "a secret that nobody may see in a r
 /// The server; it ends with the test's runtime.
 pub struct S3 {
     pub url: String,
+    /// While this is true, every request is rejected.
+    pub closed: Arc<AtomicBool>,
     root: PathBuf,
 }
 
@@ -38,10 +51,20 @@ impl S3 {
         });
         let listener = tokio::net::TcpListener::bind((host, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            axum::serve(listener, Router::new().fallback_service(service)).await.unwrap();
-        });
-        Self { url, root: root.to_owned() }
+        let closed = Arc::<AtomicBool>::default();
+        let gate = closed.clone();
+        let pass = move |request: Request, next: Next| {
+            let rejects = gate.load(Relaxed);
+            async move {
+                if rejects {
+                    return StatusCode::FORBIDDEN.into_response();
+                }
+                next.run(request).await
+            }
+        };
+        let routes = Router::new().fallback_service(service).layer(middleware::from_fn(pass));
+        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        Self { url, closed, root: root.to_owned() }
     }
 
     /// The same settings, as variables of a program.

@@ -1,0 +1,146 @@
+//! What an attempt to learn leaves behind if what it has learned cannot be kept: nothing, and it trains no more than it
+//! must.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use nlac::{
+    app::ServiceSettings,
+    domain::retention::{KeepVersions, Pace, Retention},
+};
+use serde_json::json;
+
+use crate::support::{
+    Place, Service,
+    faulty::{Fate, Faulty},
+    s3::S3,
+    settings, small_job, until,
+};
+
+/// What a trainer was asked for, in order: the last parts of the paths.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Asked {
+    fn add(&self, path: &str) {
+        self.0.lock().unwrap().push(path.rsplit('/').next().unwrap_or_default().to_owned());
+    }
+
+    fn count(&self, operation: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|asked| *asked == operation).count()
+    }
+}
+
+/// Submits a small job on the trainer, and returns its id.
+async fn submit(service: &Service, trainer: &Faulty) -> String {
+    let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "help-desk-base" });
+    assert_eq!(service.put("/v1/trainers/faulty", &body).await.0, 200);
+    let mut spec = small_job();
+    spec["model"]["trainer"] = "faulty".into();
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    job["id"].as_str().unwrap().to_owned()
+}
+
+async fn count(service: &Service, sql: &'static str) -> i64 {
+    let mut conn = service.app.store.acquire().await.unwrap();
+    sqlx::query_scalar(sql).fetch_one(&mut *conn).await.unwrap()
+}
+
+/// Saved states below the directory of a trainer.
+fn states(trainer: &Path) -> Vec<PathBuf> {
+    let entries = |directory: &Path| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    entries(trainer).iter().flat_map(|model| entries(&model.join("weights"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_attempt_leaves_no_state_on_the_trainer() {
+    let (place, asked) = (Place::new(), Asked::default());
+    let pace = Pace { versions: Duration::from_millis(200), ..Pace::default() };
+    let retention = Retention { versions: KeepVersions::All, pace, ..Retention::default() };
+    let settings = ServiceSettings { retention, ..settings(place.path()) };
+    let service = Service::start_with(&settings).await;
+    let noting = asked.clone();
+    let trainer = Faulty::trainer(
+        &place,
+        Box::new(move |path, number| {
+            noting.add(path);
+            match (path, number) {
+                // Its state is saved by then.
+                ("/api/v1/save_weights_for_sampler", 2) => Fate::Refuse(500),
+                _ => Fate::Pass,
+            }
+        }),
+    )
+    .await;
+    let id = submit(&service, &trainer).await;
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    assert_eq!(asked.count("save_weights"), 4, "three versions, and the attempt that failed");
+    until("the state of the failed attempt is deleted", async || {
+        (count(&service, "select count(*) from unnamed_states").await == 0).then_some(())
+    })
+    .await;
+    assert_eq!(states(&place.path().join("faulty-trainer")).len(), 3);
+    let named = "select count(trainer_state) from checkpoints";
+    assert_eq!(count(&service, named).await, 3, "every state that is left has a row");
+    for entry in fs::read_dir(place.path().join("adapters")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(!name.starts_with('.'), "{name}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_trained_while_the_bucket_is_away_and_nothing_twice() {
+    let (place, asked) = (Place::new(), Asked::default());
+    let s3 = S3::start(&place.path().join("s3")).await;
+    let settings =
+        ServiceSettings { bucket: s3.settings(), ..settings(&place.path().join("data")) };
+    let service = Service::start_with(&settings).await;
+    let (closed, noting) = (s3.closed.clone(), asked.clone());
+    let trainer = Faulty::trainer(
+        &place,
+        Box::new(move |path, number| {
+            noting.add(path);
+            if path.ends_with("/save_weights_for_sampler") && number == 2 {
+                // After the training, and before its result is stored.
+                closed.store(true, Relaxed);
+            }
+            Fate::Pass
+        }),
+    )
+    .await;
+    let id = submit(&service, &trainer).await;
+    until("the bucket is away", async || s3.closed.load(Relaxed).then_some(())).await;
+    // Some tries to store the adapter fail.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    s3.closed.store(false, Relaxed);
+
+    // Away again, before the next training.
+    until("the second adapter and its target are published", async || {
+        let live = "select count(*) from checkpoints where published_at is not null";
+        (count(&service, live).await == 4).then_some(())
+    })
+    .await;
+    s3.closed.store(true, Relaxed);
+    until("the job waits for the bucket", async || {
+        let (_, job) = service.get(&format!("/v1/jobs/{id}")).await;
+        (job["waiting_for"] == "bucket s3://adapters/of/tests").then_some(())
+    })
+    .await;
+    assert_eq!(asked.count("create_model"), 2, "nothing is trained");
+    s3.closed.store(false, Relaxed);
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    assert_eq!((asked.count("create_model"), asked.count("save_weights")), (3, 3));
+    assert_eq!(count(&service, "select count(*) from unnamed_states").await, 0);
+    service.stop().await;
+}
