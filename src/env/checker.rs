@@ -12,7 +12,7 @@ use crate::net::{Client, NetError, retry};
 
 /// Deadline of an answer; algebra can take its time.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How often nlac asks before the episode counts as failed.
+/// How often nlac asks before it gives the episode up for now.
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -60,10 +60,11 @@ impl Checker {
         let asking = async || self.0.post::<Verdict>("", &question, DEADLINE).await;
         retry(ATTEMPTS, PAUSE, transient, asking).await.map(|verdict| verdict.equal).map_err(|e| {
             let (environment, reason) = (environment.to_owned(), format!("its checker: {e}"));
-            if e.is_absence() {
-                EnvError::Away { environment, reason }
-            } else {
-                EnvError::Permanent { environment, reason }
+            match e {
+                e if e.is_absence() => EnvError::Away { environment, reason },
+                NetError::Decode { .. } => EnvError::Permanent { environment, reason },
+                e if e.is_transient() => EnvError::Unanswered { environment, reason },
+                _ => EnvError::Permanent { environment, reason },
             }
         })
     }

@@ -156,6 +156,14 @@ pub enum EnvError {
         /// Why.
         reason: String,
     },
+    /// A model that plays a part in it, or a checker of its answers, failed in a way that may pass.
+    #[error("environment {environment}: {reason}")]
+    Unanswered {
+        /// Its name.
+        environment: String,
+        /// Why.
+        reason: String,
+    },
     /// It has no room for another session now.
     #[error("environment {environment} has no free session: {reason}")]
     Full {
@@ -200,6 +208,7 @@ impl EnvError {
             Self::Away { environment, .. } | Self::Full { environment, .. } => {
                 Some(Fault::away("environment", environment, self))
             }
+            Self::Unanswered { .. } => Some(Fault::retry(self)),
             Self::Changed { .. } => Some(Fault::fail(self)),
             Self::Transient { .. } | Self::Permanent { .. } | Self::Ended | Self::Diverged => None,
         }

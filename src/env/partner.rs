@@ -82,7 +82,7 @@ impl Partner {
             Fault::Away { peer, reason } => {
                 EnvError::Away { environment, reason: format!("its {peer}: {reason}") }
             }
-            Fault::Retry(reason) => EnvError::Transient { environment, reason },
+            Fault::Retry(reason) => EnvError::Unanswered { environment, reason },
             other => EnvError::Permanent { environment, reason: other.to_string() },
         }
     }

@@ -8,13 +8,18 @@ use std::{
 use async_trait::async_trait;
 use nlac::{
     domain::{
+        fault::Fault,
         generation::{FinishReason, Sampling},
         peer::EngineCapabilities,
-        spec::{EnvironmentSpec, ToolFormat},
+        seed::SeedPath,
+        spec::{EnvironmentSpec, RolloutSpec, ToolFormat},
     },
     engine::{Completion, EngineError, Frozen},
     env::{Checker, End, Environment, Materials, Reward, Session, Split, Step, Task, build},
     experience::{action::Reply, context::Context, message::Block},
+    net::NetError,
+    prompt::PromptSet,
+    rollout::{Rollout, play},
 };
 use serde_json::{Value, json};
 
@@ -22,6 +27,7 @@ use crate::support::{
     Place, Service,
     endpoint::Endpoint,
     settings, small_job,
+    stub::Stub,
     tau_bench::{CANCEL, benchmark_data, write_shop},
 };
 
@@ -126,6 +132,7 @@ async fn answers_are_checked_by_a_server_of_the_users() {
     write(place.path(), "test.jsonl", HELD_OUT);
     let server = Endpoint::start(Box::new(|asked| match asked.body["answer"].as_str().unwrap() {
         "away" => (503, json!({})),
+        "broken" => (500, json!({})),
         "strange" => (422, json!({ "detail": "what is that?" })),
         answer => (200, json!({ "equal": answer == "a half" })),
     }))
@@ -142,13 +149,13 @@ async fn answers_are_checked_by_a_server_of_the_users() {
     }
     let asked = json!({ "problem": "Half of 1?", "expected": r"\frac{1}{2}", "answer": "a half" });
     assert_eq!(server.asked("/check")[0].body, asked);
-    for (answer, waits) in [("away", true), ("strange", false)] {
+    for (answer, again) in [("away", true), ("broken", true), ("strange", false)] {
         let mut session = mathematics.open(&task, 4).await.unwrap();
         let reply = format!(r"\boxed{{{answer}}}");
         let read =
             mathematics.codec(ToolFormat::Hermes).read(Reply::whole(&reply), &session.opening());
         let error = session.step(&read).await.unwrap_err();
-        assert_eq!(error.fault().is_some(), waits, "{error}");
+        assert_eq!(error.fault().is_some(), again, "{error}");
     }
 
     let nobody = Materials { checker: None, ..materials };
@@ -260,6 +267,53 @@ async fn an_oracle_answers_questions_about_any_object_and_guesses_are_judged_wit
     let shipped = json!({ "kind": "twenty_questions_chat", "oracle": "o" });
     let objects = environment(shipped, &materials).unwrap().tasks(Split::Train).await.unwrap();
     assert!(objects.len() > 150, "{}", objects.len());
+}
+
+/// A chat model whose server answers with an error.
+struct Failing(u16);
+
+#[async_trait]
+impl Frozen for Failing {
+    fn takes_seeds(&self) -> bool {
+        true
+    }
+
+    async fn answer(&self, _: &Context, _: Sampling) -> Result<Completion, EngineError> {
+        let source = NetError::Status { peer: "chat".into(), status: self.0, body: String::new() };
+        Err(EngineError::Net { engine: "chat".into(), source })
+    }
+
+    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
+        Ok(EngineCapabilities::default())
+    }
+}
+
+#[tokio::test]
+async fn an_episode_is_played_again_if_the_error_of_its_oracle_may_pass() {
+    let played = async |status: u16| {
+        let chat: Arc<dyn Frozen> = Arc::new(Failing(status));
+        let materials = Materials { chat: Some(chat), ..Materials::default() };
+        let spec = json!({ "kind": "twenty_questions_chat", "oracle": "o" });
+        let game = environment(spec, &materials).unwrap();
+        let prompts = PromptSet::load("desk").unwrap();
+        let engine = Stub::new(|_| "Is it alive?".into());
+        let sampler = engine.sampler(&prompts);
+        let rollout = Rollout {
+            policy: &sampler,
+            environment: &*game,
+            codec: &*game.codec(ToolFormat::Hermes),
+            spec: &RolloutSpec::default(),
+            temperature: 1.0,
+        };
+        play(&rollout, &Task::Drawn(Split::Train), &SeedPath::root(1).into()).await
+    };
+    for status in [500, 408] {
+        let fault = played(status).await.unwrap_err();
+        assert!(matches!(fault, Fault::Retry(_)), "{status}: {fault}");
+    }
+    assert!(matches!(played(503).await.unwrap_err(), Fault::Away { .. }));
+    let failed = played(401).await.unwrap();
+    assert!(failed.error.unwrap().contains("401"));
 }
 
 #[tokio::test]

@@ -25,6 +25,9 @@ pub(super) fn failure(error: &EnvError) -> Trouble {
             "it closed the connection, or a step exceeded its deadline: see its log, or register a longer \
              --step-seconds"
         }
+        EnvError::Unanswered { .. } => {
+            "a chat model or a checker that it needs failed: see the log of that server"
+        }
         EnvError::Changed { .. } => "it changed during the check: run the check again",
         EnvError::Permanent { .. } | EnvError::Ended | EnvError::Diverged => {
             "a job would lose this episode: fix the environment; see its log"
