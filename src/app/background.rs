@@ -19,7 +19,7 @@ use crate::{
     fleet::{self, Peers},
     net::Destinations,
     queue::{Runner, Settings},
-    retention::{Expiry, end_idle, prune_rows, remove_deleted},
+    retention::{Expiry, clear_incoming, end_idle, prune_rows, remove_deleted},
     scheduler,
     sharing::Shares,
     store::{Announcements, Store, StoreError},
@@ -69,6 +69,10 @@ const TASKS: &[(&str, &[ProcessRole], Make)] = &[
     ("idle_episodes", &[Scheduler], |b| end_idle(b.store.clone(), b.shutdown.clone()).boxed()),
     ("versions", &[Scheduler], |b| {
         Expiry::new(b.store.clone(), b.peers.clone(), b.retention).run(b.shutdown.clone()).boxed()
+    }),
+    // Each process has a directory of its own if adapters lie in a bucket.
+    ("incoming", ProcessRole::ALL, |b| {
+        clear_incoming(b.peers.clone(), b.retention.pace.rows, b.shutdown.clone()).boxed()
     }),
     ("fleet", &[Scheduler], |b| {
         fleet::watch(b.store.clone(), b.peers.clone(), b.shutdown.clone()).boxed()

@@ -34,6 +34,7 @@ use crate::{
     library::{self, Library},
     net::Destinations,
     prompt::PromptSet,
+    retention::ABANDONED,
     serving::Agents,
     sharing::Shares,
     store::{Announcements, Store, leases, peers},
@@ -45,9 +46,6 @@ use crate::{
 pub use settings::ServiceSettings;
 
 pub use crate::embedded::default_data_dir;
-
-/// Age at which a half-written adapter is deleted. A slow download of the largest adapter takes five hours.
-const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a shutdown waits for background tasks. Running work is returned to the queue earlier.
 const ENDING: Duration = Duration::from_secs(30);

@@ -80,7 +80,7 @@ pub struct Retention {
 /// Pauses between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// For rows that are too old.
+    /// For rows that are too old, and for files that were never finished.
     pub rows: Duration,
     /// For versions whose files are to be deleted.
     pub versions: Duration,

@@ -3,10 +3,12 @@
 
 mod deletion;
 mod idle;
+mod incoming;
 mod rows;
 mod versions;
 
 pub use deletion::remove_deleted;
 pub use idle::end_idle;
+pub use incoming::{ABANDONED, clear_incoming};
 pub use rows::prune_rows;
 pub use versions::Expiry;

@@ -1,15 +1,18 @@
 //! What belongs to no job goes when it is old, and only then.
 
-use std::time::Duration;
+use std::{
+    fs::{self, File},
+    time::{Duration, SystemTime},
+};
 
 use nlac::{
     app::ServiceSettings,
-    domain::retention::{Keep, KeepVersions, Retention},
+    domain::retention::{Keep, KeepVersions, Pace, Retention},
     embedded::{base_model, local::LocalPeers},
 };
 use serde_json::json;
 
-use crate::support::{Place, Service, http, model_dir, settings, small_job};
+use crate::support::{Place, Service, http, model_dir, settings, small_job, until};
 
 /// Runs SQL on a service's database, and gives the number that it answers.
 async fn number(service: &Service, sql: &'static str) -> i64 {
@@ -177,6 +180,28 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/algorithm/checkpoint")));
     let shown = service.http.get(format!("{}/jobs/{id}/checkpoints", service.url)).send().await;
     assert!(shown.unwrap().text().await.unwrap().contains("files deleted"));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_half_written_adapter_is_deleted_after_a_day_without_a_restart() {
+    let place = Place::new();
+    let pace = Pace { rows: Duration::from_millis(100), ..Pace::default() };
+    let retention = Retention { pace, ..Retention::default() };
+    let settings = ServiceSettings { retention, ..settings(place.path()) };
+    let service = Service::start_with(&settings).await;
+    let adapters = place.path().join("adapters");
+    for (name, hours) in [(".incoming-new", 23), (".incoming-old", 25)] {
+        let directory = adapters.join(name);
+        fs::create_dir(&directory).unwrap();
+        let written = SystemTime::now() - Duration::from_secs(hours * 3600);
+        File::open(&directory).unwrap().set_modified(written).unwrap();
+    }
+    until("the old one is deleted", async || {
+        (!adapters.join(".incoming-old").exists()).then_some(())
+    })
+    .await;
+    assert!(adapters.join(".incoming-new").exists());
     service.stop().await;
 }
 

@@ -1,0 +1,31 @@
+//! Removes what broken downloads and killed processes left in the directory of adapters.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{fleet::Peers, store::StoreError};
+
+/// Age at which a half-written adapter is deleted. A slow download of the largest adapter takes five hours.
+pub const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+
+/// Removes abandoned directories, every so often until `shutdown`.
+///
+/// # Errors
+/// None: a round that fails is logged, and the next one tries again.
+pub async fn clear_incoming(
+    peers: Arc<Peers>,
+    every: Duration,
+    shutdown: CancellationToken,
+) -> Result<(), StoreError> {
+    while shutdown.run_until_cancelled(tokio::time::sleep(every)).await.is_some() {
+        let bucket = peers.bucket.clone();
+        // Adapters have gigabytes.
+        match tokio::task::spawn_blocking(move || bucket.clear_incoming(ABANDONED)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "cannot remove half-written adapters"),
+            Err(error) => tracing::warn!(%error, "cannot remove half-written adapters"),
+        }
+    }
+    Ok(())
+}
