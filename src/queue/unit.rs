@@ -14,7 +14,7 @@ use crate::{
     },
     store::{
         StoreError, events, jobs,
-        leases::{self, Claim},
+        leases::{self, Beat, Claim},
     },
     telemetry::spans,
 };
@@ -100,29 +100,38 @@ impl Runner {
 
     /// Renews the lease until it is lost.
     async fn keep(&self, lease: &Lease, cancelled: &CancellationToken) {
-        let begun = self.clock.elapsed();
-        let mut last = begun;
+        let (begun, ttl) = (self.clock.elapsed(), self.settings.ttl);
+        let (mut last, mut pause) = (begun, ttl / 3);
         loop {
-            self.clock.sleep(self.settings.ttl / 3).await;
+            self.clock.sleep(pause).await;
             let under_way = self.clock.elapsed() - begun > REACHED;
             let beat = async {
                 let mut conn = self.store.acquire().await?;
-                leases::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
+                leases::heartbeat(&mut conn, lease, ttl, under_way).await
             };
             // A database that never answers counts as one that cannot be reached.
-            let left = (last + self.settings.ttl).saturating_sub(self.clock.elapsed());
+            let left = (last + ttl).saturating_sub(self.clock.elapsed());
             let beat = tokio::select! {
                 biased;
                 beat = beat => beat,
                 () = self.clock.sleep(left) => break,
             };
-            match beat {
-                Ok(leases::Beat::Held) => last = self.clock.elapsed(),
-                Err(error) if self.clock.elapsed() - last < self.settings.ttl => {
-                    tracing::warn!(%error, "a heartbeat failed");
+            pause = match beat {
+                Ok(Beat::Held) => {
+                    last = self.clock.elapsed();
+                    ttl / 3
                 }
-                Ok(leases::Beat::Lost) | Err(_) => break,
-            }
+                // Once the lock is gone, another process may claim the unit: it is renewed soon.
+                Ok(Beat::Locked) => {
+                    last = self.clock.elapsed();
+                    ttl / 30
+                }
+                Err(error) if self.clock.elapsed() - last < ttl => {
+                    tracing::warn!(%error, "a heartbeat failed");
+                    ttl / 3
+                }
+                Ok(Beat::Lost) | Err(_) => break,
+            };
         }
         cancelled.cancel();
     }

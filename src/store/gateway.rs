@@ -149,17 +149,30 @@ pub async fn idle(conn: &mut PgConnection, limit: i64) -> Result<Vec<EpisodeId>,
     .await?)
 }
 
-/// An episode that has ended and that its job has not learned from.
-#[derive(Debug, Clone, Copy, sqlx::FromRow)]
-pub struct Fresh {
-    /// The episode.
-    pub id: EpisodeId,
-    /// Its steps.
-    pub turns: i32,
-    /// Those whose reward is awaited.
-    pub pending: i64,
-    /// It was solved.
-    pub solved: bool,
+/// Steps with a reward in the episodes of a job that have ended and that it has not learned from: in the first `most` by the
+/// order of their ends.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn fresh_steps(
+    conn: &mut PgConnection,
+    job: JobId,
+    most: i64,
+) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- gateway::fresh_steps
+         select coalesce(sum(e.turns - (
+             select count(*) from transitions t where t.episode_id = e.id and t.reward_status = 'pending')), 0)::int8
+         from (
+             select id from gateway_episodes
+             where job_id = $1 and state = 'ended' and purpose = 'collect' and gathered_at is null
+             order by ended_at, id limit $2
+         ) ended join episodes e on e.id = ended.id",
+    )
+    .bind(job)
+    .bind(most)
+    .fetch_one(conn)
+    .await?)
 }
 
 /// Episodes of a job that have ended and that it has not learned from, in the order of their ends. They are
@@ -171,17 +184,15 @@ pub async fn fresh(
     conn: &mut PgConnection,
     job: JobId,
     limit: i64,
-) -> Result<Vec<Fresh>, StoreError> {
-    Ok(sqlx::query_as(
+) -> Result<Vec<EpisodeId>, StoreError> {
+    Ok(sqlx::query_scalar(
         "-- gateway::fresh
          with ended as (
              select id, ended_at from gateway_episodes
              where job_id = $1 and state = 'ended' and purpose = 'collect' and gathered_at is null
              order by ended_at, id limit $2 for update
          )
-         select e.id, e.turns, coalesce(e.success, false) as solved, (
-             select count(*) from transitions t where t.episode_id = e.id and t.reward_status = 'pending') as pending
-         from ended join episodes e on e.id = ended.id order by ended.ended_at, e.id",
+         select e.id from ended join episodes e on e.id = ended.id order by ended.ended_at, e.id",
     )
     .bind(job)
     .bind(limit)

@@ -17,6 +17,8 @@ use crate::domain::{
 pub enum Beat {
     /// The lease is held and was renewed.
     Held,
+    /// The lease is held. A transaction has locked the unit, so nobody can claim it, and the lease was not renewed.
+    Locked,
     /// It is somebody else's, or the job was cancelled.
     Lost,
 }
@@ -135,6 +137,8 @@ pub async fn claim(
 
 /// Renews a lease. A unit that has been `under_way` for a while has reached its server: it no longer waits.
 ///
+/// It waits for no lock: the unit's last transaction holds one from its first statement on, and may take long.
+///
 /// # Errors
 /// See [`StoreError`].
 pub async fn heartbeat(
@@ -143,19 +147,31 @@ pub async fn heartbeat(
     ttl: Duration,
     under_way: bool,
 ) -> Result<Beat, StoreError> {
-    let renewed = sqlx::query(
+    let (is_renewed, is_held): (bool, bool) = sqlx::query_as(
         "-- leases::heartbeat
-         update work_items set lease_expires_at = now() + $3,
-             waiting_for = case when not $4 then waiting_for end, waits = case when $4 then 0 else waits end
-         where id = $1 and lease_token = $2 and state = 'leased'",
+         with free as (
+             select id from work_items where id = $1 and lease_token = $2 and state = 'leased'
+             for update skip locked
+         ), renewed as (
+             update work_items w set lease_expires_at = now() + $3,
+                 waiting_for = case when not $4 then w.waiting_for end, waits = case when $4 then 0 else w.waits end
+             from free where w.id = free.id
+             returning w.id
+         )
+         select exists (select from renewed), exists (
+             select from work_items where id = $1 and lease_token = $2 and state = 'leased')",
     )
     .bind(lease.item_id)
     .bind(lease.token)
     .bind(interval(ttl))
     .bind(under_way)
-    .execute(conn)
+    .fetch_one(conn)
     .await?;
-    Ok(if renewed.rows_affected() == 1 { Beat::Held } else { Beat::Lost })
+    Ok(match (is_renewed, is_held) {
+        (true, _) => Beat::Held,
+        (false, true) => Beat::Locked,
+        (false, false) => Beat::Lost,
+    })
 }
 
 /// Proves that the lease is held, until the transaction ends. The first statement of every transaction
@@ -306,20 +322,25 @@ pub async fn wait(
     Ok(())
 }
 
-/// Fails units whose last attempt was lost; returns how many.
+/// Fails units whose last attempt was lost; returns how many. A unit that a transaction has locked may be about to end, so it
+/// is left for the next time.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn fail_exhausted(conn: &mut PgConnection) -> Result<u64, StoreError> {
     let failed = sqlx::query(
         "-- leases::fail_exhausted
-         with spent as (
-             update work_items
+         with lapsed as (
+             select id from work_items
+             where state = 'leased' and lease_expires_at < now() and attempt >= max_attempts
+             for update skip locked
+         ), spent as (
+             update work_items w
              set state = 'failed', lease_token = null, lease_owner = null, lease_expires_at = null,
                  finished_at = now(),
-                 last_error = coalesce(last_error, 'all attempts failed: the process died each time')
-             where state = 'leased' and lease_expires_at < now() and attempt >= max_attempts
-             returning id
+                 last_error = coalesce(w.last_error, 'all attempts failed: the process died each time')
+             from lapsed where w.id = lapsed.id
+             returning w.id
          )
          update work_attempts a set ended_at = now(), outcome = 'lost'
          from spent where a.item_id = spent.id and a.ended_at is null",

@@ -120,22 +120,25 @@ pub async fn link_dataset(
     Ok(Some(new))
 }
 
-/// Links all steps of the episodes that an iteration has for its own, in their order. Returns the transitions.
+/// Links all steps of the episodes that an iteration has for its own, from the `first`-th on, in their order. Returns the
+/// transitions.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn link_rollouts(
     conn: &mut PgConnection,
     (job, iteration, index): (JobId, IterationId, i32),
+    first: i32,
     held_out_every: Option<i32>,
 ) -> Result<Vec<TransitionId>, StoreError> {
     // As in `link_dataset`: nobody links what is about to change.
     sqlx::query(
         "-- replay::link_rollouts
          select 1 from rollouts r join episodes e on e.id = r.episode_id
-         where r.iteration_id = $1 and r.purpose = 'collect' order by e.id for share of e",
+         where r.iteration_id = $1 and r.purpose = 'collect' and r.ordinal >= $2 order by e.id for share of e",
     )
     .bind(iteration)
+    .bind(first)
     .execute(&mut *conn)
     .await?;
     Ok(sqlx::query_scalar(
@@ -144,7 +147,7 @@ pub async fn link_rollouts(
          select t.id, $1, $3, r.ordinal, t.step, t.done, t.done and coalesce(e.success, false),
              t.reward_status = 'pending'
          from rollouts r join episodes e on e.id = r.episode_id join transitions t on t.episode_id = e.id
-         where r.iteration_id = $2 and r.purpose = 'collect'
+         where r.iteration_id = $2 and r.purpose = 'collect' and r.ordinal >= $5
              -- Counted on from the iterations before, so that short iterations hold out as many.
              and ($4::int is null or (r.ordinal + (
                  select count(*) from rollouts b join iterations i on i.id = b.iteration_id
@@ -155,6 +158,7 @@ pub async fn link_rollouts(
     .bind(iteration)
     .bind(index)
     .bind(held_out_every)
+    .bind(first)
     .fetch_all(conn)
     .await?)
 }

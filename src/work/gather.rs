@@ -1,6 +1,7 @@
 //! Gathering: the episodes that agents played through the gateway become an iteration's own.
 
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 
 use super::{
     Worker,
@@ -9,7 +10,7 @@ use super::{
 use crate::{
     domain::{
         fault::Fault,
-        job::Phase,
+        job::{Iteration, Job, Phase},
         spec::GatewaySpec,
         work::{Class, Lease},
     },
@@ -23,7 +24,10 @@ use crate::{
 };
 
 /// Most episodes of an iteration.
-const MOST: i64 = 100_000;
+const MOST: i32 = 100_000;
+
+/// Episodes per transaction. Until its end nobody can cancel the job, and agents cannot set rewards of these episodes.
+const PIECE: i32 = 500;
 
 /// Wait until agents have played enough, and take what they played.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,35 +52,66 @@ impl Work for Gather {
     async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
         let (job, iteration) = worker.place(lease).await?;
         worker.watch_agents(&job, &iteration).await?;
-        let mut tx = worker.store.begin().await?;
-        leases::hold(&mut tx, lease).await?;
-        let fresh = gateway::fresh(&mut tx, job.id, MOST).await?;
-        let steps: i64 =
-            fresh.iter().map(|episode| i64::from(episode.turns) - episode.pending).sum();
-        let waited = worker.clock.now() - iteration.started_at;
-        let is_late = self.seconds.is_some_and(|most| waited.whole_seconds() >= i64::from(most));
-        if steps < i64::from(self.steps) && !(is_late && steps > 0) {
-            let reason = format!("{steps} of {} new steps have their reward", self.steps);
-            return Err(Fault::Away { peer: "agents".into(), reason });
-        }
         let series = Series {
             job_id: job.id,
             iteration_id: iteration.id,
             purpose: Purpose::Collect,
             temperature: job.spec.rollout.temperature,
         };
-        let ids: Vec<_> = fresh.iter().map(|episode| episode.id).collect();
-        let numbered: Vec<_> = (0..).zip(ids.iter().copied()).collect();
-        rollouts::insert_many(&mut tx, series, &numbered).await?;
-        let new = {
-            let place = (job.id, iteration.id, iteration.index);
-            replay::link_rollouts(&mut tx, place, job.spec.held_out_every()).await?
-        };
-        search::refresh(&mut tx, job.id, &new).await?;
-        gateway::set_gathered(&mut tx, &ids).await?;
-        let taken = Spending { env_steps: new.len() as i64, ..Spending::default() };
-        spending::add(&mut tx, iteration.id, taken).await?;
-        leases::complete(&mut tx, lease).await?;
-        tx.commit().await.map_err(|e| StoreError::from(e).into())
+        let mut conn = worker.store.acquire().await?;
+        // An attempt that has begun to take episodes had enough of them.
+        let taken = rollouts::played(&mut conn, series).await?.into_iter().max();
+        if taken.is_none() {
+            let steps = gateway::fresh_steps(&mut conn, job.id, MOST.into()).await?;
+            self.enough(steps, worker.clock.now() - iteration.started_at)?;
+        }
+        drop(conn);
+        let mut first = taken.map_or(0, |last| last + 1);
+        loop {
+            let mut tx = worker.store.begin().await?;
+            leases::hold(&mut tx, lease).await?;
+            let next = take(&mut tx, (&job, &iteration), series, first).await?;
+            let is_last = next - first < PIECE;
+            if is_last {
+                leases::complete(&mut tx, lease).await?;
+            }
+            tx.commit().await.map_err(StoreError::from)?;
+            if is_last {
+                return Ok(());
+            }
+            first = next;
+        }
     }
+}
+
+impl Gather {
+    /// Whether so many steps are enough after so long; if not, the unit waits for its agents.
+    fn enough(&self, steps: i64, waited: time::Duration) -> Result<(), Fault> {
+        let is_late = self.seconds.is_some_and(|most| waited.whole_seconds() >= i64::from(most));
+        if steps >= i64::from(self.steps) || (is_late && steps > 0) {
+            return Ok(());
+        }
+        let reason = format!("{steps} of {} new steps have their reward", self.steps);
+        Err(Fault::Away { peer: "agents".into(), reason })
+    }
+}
+
+/// Makes a piece of the new episodes the iteration's own, numbered from `first` on. Returns the number that comes next.
+async fn take(
+    conn: &mut PgConnection,
+    (job, iteration): (&Job, &Iteration),
+    series: Series,
+    first: i32,
+) -> Result<i32, StoreError> {
+    let piece = PIECE.min(MOST - first);
+    let ids = gateway::fresh(conn, job.id, piece.into()).await?;
+    let numbered: Vec<_> = (first..).zip(ids.iter().copied()).collect();
+    rollouts::insert_many(conn, series, &numbered).await?;
+    let place = (job.id, iteration.id, iteration.index);
+    let new = replay::link_rollouts(conn, place, first, job.spec.held_out_every()).await?;
+    search::refresh(conn, job.id, &new).await?;
+    gateway::set_gathered(conn, &ids).await?;
+    let taken = Spending { env_steps: new.len() as i64, ..Spending::default() };
+    spending::add(conn, iteration.id, taken).await?;
+    Ok(numbered.last().map_or(first, |(last, _)| last + 1))
 }

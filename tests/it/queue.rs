@@ -108,6 +108,72 @@ async fn a_lost_lease_cannot_write_any_more() {
     store.close().await;
 }
 
+#[tokio::test]
+async fn a_transaction_that_outlasts_its_lease_keeps_the_unit() {
+    let (store, _place) = database().await;
+    planned(&store, 2).await;
+    let mut conn = store.acquire().await.unwrap();
+    let (first, _) = claimed(&mut conn, "a").await.unwrap();
+    let (last, _) = claimed(&mut conn, "a").await.unwrap();
+    sqlx::query("update work_items set max_attempts = 1 where id = $1")
+        .bind(last.item_id)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let mut tx = store.begin().await.unwrap();
+    for lease in [&first, &last] {
+        leases::hold(&mut tx, lease).await.unwrap();
+        let beat = leases::heartbeat(&mut conn, lease, TTL, false).await.unwrap();
+        assert_eq!(beat, leases::Beat::Locked, "it does not wait for the unit's own transaction");
+    }
+    tokio::time::sleep(TTL + Duration::from_millis(200)).await;
+    assert!(claimed(&mut conn, "b").await.is_none(), "nobody claims what is locked");
+    assert_eq!(leases::fail_exhausted(&mut conn).await.unwrap(), 0, "nobody fails it either");
+    for lease in [&first, &last] {
+        let beat = leases::heartbeat(&mut conn, lease, TTL, false).await.unwrap();
+        assert_eq!(beat, leases::Beat::Locked);
+        leases::complete(&mut tx, lease).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let beat = leases::heartbeat(&mut conn, &first, TTL, false).await.unwrap();
+    assert_eq!(beat, leases::Beat::Lost);
+    assert_eq!(outcomes(&mut conn).await, [Some("done".to_owned()), Some("done".to_owned())]);
+    drop(conn);
+    store.close().await;
+}
+
+/// Takes longer for its last transaction than a lease lasts and than a unit may take to end that has lost its lease.
+struct Slow(Store);
+
+#[async_trait]
+impl Handler for Slow {
+    async fn run(&self, lease: &Lease, _: &CancellationToken) -> Result<(), Fault> {
+        let mut tx = self.0.begin().await?;
+        leases::hold(&mut tx, lease).await?;
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        leases::complete(&mut tx, lease).await?;
+        tx.commit().await.map_err(Fault::retry)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unit_whose_commit_is_slow_is_done_at_the_first_attempt() {
+    let (store, _place) = database().await;
+    planned(&store, 1).await;
+    let settings = Settings { ttl: TTL, ..Settings::default() };
+    let (meters, clock) = (Meters::default(), Arc::new(SystemClock));
+    let handler = Arc::new(Slow(store.clone()));
+    let runner = Runner::new(store.clone(), handler, "a".into(), settings, meters, clock);
+    let Claim::Taken(lease, _) = runner.claim(Class::Engine).await.unwrap() else {
+        panic!("nothing to claim")
+    };
+    runner.work(lease, &CancellationToken::new()).await;
+    let mut conn = store.acquire().await.unwrap();
+    assert_eq!(outcomes(&mut conn).await, [Some("done".to_owned())]);
+    drop(conn);
+    store.close().await;
+}
+
 /// What ended each attempt, in order; none if nothing did.
 async fn outcomes(conn: &mut sqlx::PgConnection) -> Vec<Option<String>> {
     let outcomes = "select outcome from work_attempts order by item_id, attempt";

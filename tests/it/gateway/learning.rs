@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Agent, gateway_job, play};
-use crate::support::Service;
+use crate::support::{Service, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_learns_from_its_agents_and_answers_them_by_what_it_learnt() {
@@ -57,6 +57,40 @@ async fn waits(service: &Service, job: &str) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("the job does not wait for its agents");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_episodes_are_gathered_piece_by_piece() {
+    let service = Service::start().await;
+    let (status, job) = service.post("/v1/jobs", &gateway_job()).await;
+    assert_eq!(status, 201, "{job}");
+    waits(&service, job["id"].as_str().unwrap()).await;
+    // As if agents had played while nlac was away.
+    let played = "with played as (
+             insert into gateway_episodes (id, job_id, arm, owner, purpose, task, most_calls, idle_seconds, state, ended_at)
+             select gen_random_uuid(), j.id, 'newest', 'local', 'collect', '', 1, 60, 'ended', now()
+             from jobs j, generate_series(1, 1200) n returning id
+         )
+         insert into episodes (id, source, task, state, turns, end_reason, reward_status, episode_return)
+         select id, 'gateway', '', 'closed', 1, 'terminated', 'observed', 0 from played";
+    let mut conn = service.app.store.acquire().await.unwrap();
+    sqlx::query(played).execute(&mut *conn).await.unwrap();
+    until("all episodes are gathered", async || {
+        let left = "select count(*) from gateway_episodes where gathered_at is null";
+        let left: i64 = sqlx::query_scalar(left).fetch_one(&mut *conn).await.unwrap();
+        (left == 0).then_some(())
+    })
+    .await;
+    let taken: (i64, i32, i32, i64) = sqlx::query_as(
+        "select count(*), min(ordinal), max(ordinal), count(distinct xmin::text) from rollouts
+         where purpose = 'collect'",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(taken, (1200, 0, 1199, 3), "each once, in three transactions");
+    drop(conn);
+    service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
