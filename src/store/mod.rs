@@ -109,6 +109,11 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
     }
 }
 
+/// Beginnings of the SQLSTATEs after which another attempt may succeed: a lost connection, a read-only server (a standby after a
+/// failover, or a full disk at some hosts), a transaction that was idle for too long, a conflict, a server that is short of
+/// something, a lock, a shutdown, an I/O error.
+const TRANSIENT: [&str; 8] = ["08", "25006", "25P03", "40", "53", "55", "57", "58"];
+
 impl StoreError {
     /// Whether it lies in the rows that were read or written, not in the database: others may be fine.
     #[must_use]
@@ -131,11 +136,10 @@ impl StoreError {
         match self {
             Self::LeaseLost => Fault::Cancelled,
             Self::Schema(_) => Fault::fail(self),
-            // Lost connections, conflicts, a server that is short of something or shutting down.
             Self::Database(sqlx::Error::Database(e)) => {
                 let code = e.code().unwrap_or_default();
-                let transient = ["08", "40", "53", "55", "57"].iter().any(|c| code.starts_with(c));
-                if transient { Fault::retry(self) } else { Fault::fail(self) }
+                let is_transient = TRANSIENT.iter().any(|class| code.starts_with(class));
+                if is_transient { Fault::retry(self) } else { Fault::fail(self) }
             }
             _ => Fault::retry(self),
         }

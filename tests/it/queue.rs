@@ -442,3 +442,28 @@ async fn followers_read_every_event_once_whatever_commits_first() {
     assert_eq!(all, whole, "the follower's order is the log's");
     store.close().await;
 }
+
+#[tokio::test]
+async fn what_a_database_may_recover_from_is_tried_again() {
+    let (store, _place) = database().await;
+    let mut conn = store.acquire().await.unwrap();
+    for (code, again) in [
+        ("25006", true),
+        ("25P03", true),
+        ("40001", true),
+        ("53200", true),
+        ("55P03", true),
+        ("58030", true),
+        ("22012", false),
+        ("23505", false),
+        ("42P01", false),
+    ] {
+        let raise = format!("do $$ begin raise exception using errcode = '{code}'; end $$");
+        let raised = sqlx::query(sqlx::AssertSqlSafe(raise)).execute(&mut *conn).await;
+        let error = StoreError::from(raised.unwrap_err());
+        assert_eq!(error.is_of_rows(), !again, "{code}");
+        assert_eq!(matches!(error.fault(), Fault::Fail(_)), !again, "{code}");
+    }
+    drop(conn);
+    store.close().await;
+}
