@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::PgListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +10,7 @@ use crate::{
     domain::ids::ProcessId,
     sharing::{Asked, Shares},
     store::{
-        Store, StoreError,
+        Listener, Store, StoreError,
         shares::{self, SHARES_CHANNEL, Share, Wish},
     },
 };
@@ -20,6 +19,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(20);
 /// Pause before the next question if the process wants more slots than it has.
 const WANTING: Duration = Duration::from_millis(250);
+/// Pause before the next question if the database did not answer.
+const UNANSWERED: Duration = Duration::from_secs(1);
 /// Pause before the shares are renewed. A share lasts for 30 seconds.
 const RENEWAL: Duration = Duration::from_secs(5);
 /// Deadline of a question. No request begins while one is open.
@@ -35,37 +36,35 @@ pub async fn share(
     process: ProcessId,
     shutdown: CancellationToken,
 ) -> Result<(), StoreError> {
-    let mut listener = PgListener::connect_with(store.pool()).await?;
-    listener.listen(SHARES_CHANNEL).await?;
+    let mut listener = Listener::on(&store, SHARES_CHANNEL).await?;
     let own = process.to_string();
     while !shutdown.is_cancelled() {
         let asked = shares.freeze();
-        let wants_more = match ask(&store, process, &asked).await {
+        let (wants_more, pause) = match ask(&store, process, &asked).await {
             Ok(granted) => {
                 let wants_more = granted.iter().any(|share| share.wants_more);
                 let of = |share: Share| (share.resource, usize::try_from(share.share).unwrap_or(0));
                 shares.set(&granted.into_iter().map(of).collect());
-                wants_more
+                (wants_more, if wants_more { WANTING } else { RENEWAL })
             }
             // The slots stay frozen: the database may have granted them to another process.
             Err(error) => {
                 tracing::warn!(%error, "cannot renew the shares of this process, so it begins no request");
-                true
+                (true, UNANSWERED)
             }
         };
         tokio::time::sleep(PAUSE).await;
         let idle = !wants_more && !shares.any();
         let notified = async {
             loop {
-                match listener.recv().await {
-                    Ok(notice) if notice.payload() == own => {}
+                match listener.heard().await {
+                    Some(asker) if asker == own => {}
                     // A process without a share has nothing to give back.
-                    Ok(_) if idle => {}
+                    Some(_) if idle => {}
                     _ => return,
                 }
             }
         };
-        let pause = if wants_more { WANTING } else { RENEWAL };
         tokio::select! {
             () = notified => {}
             () = tokio::time::sleep(pause), if !idle => {}

@@ -11,7 +11,6 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rand::Rng;
-use sqlx::postgres::PgListener;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -21,7 +20,7 @@ use crate::{
         fault::Fault,
         work::{Class, Lease},
     },
-    store::{Store, StoreError, WORK_CHANNEL, leases::Claim},
+    store::{Listener, Store, StoreError, WORK_CHANNEL, leases::Claim},
     telemetry::Meters,
 };
 
@@ -141,8 +140,7 @@ impl Runner {
     ) -> Result<(), StoreError> {
         let slots = Arc::new(Semaphore::new(self.settings.slots.of(class)));
         // Listening before looking: what is announced in between is not missed.
-        let mut listener = PgListener::connect_with(self.store.pool()).await?;
-        listener.listen(WORK_CHANNEL).await?;
+        let mut listener = Listener::on(&self.store, WORK_CHANNEL).await?;
         while !shutdown.is_cancelled() {
             let slot = tokio::select! {
                 slot = slots.clone().acquire_owned() => slot,
@@ -166,8 +164,7 @@ impl Runner {
             }
             let pause = self.settings.poll.mul_f64(rand::rng().random_range(0.8..1.2));
             tokio::select! {
-                // A listener that broke off wakes at the next poll and reconnects by itself.
-                _ = listener.recv() => {}
+                _ = listener.heard() => {}
                 () = tokio::time::sleep(pause) => {}
                 () = shutdown.cancelled() => break,
             }

@@ -128,7 +128,7 @@ impl Runner {
                 }
                 Err(error) if self.clock.elapsed() - last < ttl => {
                     tracing::warn!(%error, "a heartbeat failed");
-                    ttl / 3
+                    ttl / 30
                 }
                 Ok(Beat::Lost) | Err(_) => break,
             };

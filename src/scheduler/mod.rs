@@ -8,13 +8,12 @@ mod plan;
 use std::time::Duration;
 
 use serde_json::json;
-use sqlx::postgres::PgListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     domain::{event::EventKind, ids::JobId},
-    store::{PLAN_CHANNEL, Store, StoreError, events, jobs, leases},
+    store::{Listener, PLAN_CHANNEL, Store, StoreError, events, jobs, leases},
 };
 
 /// Longest pause between two looks.
@@ -25,8 +24,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// # Errors
 /// A database that cannot be listened to at the start.
 pub async fn run(store: Store, shutdown: CancellationToken) -> Result<(), StoreError> {
-    let mut listener = PgListener::connect_with(store.pool()).await?;
-    listener.listen(PLAN_CHANNEL).await?;
+    let mut listener = Listener::on(&store, PLAN_CHANNEL).await?;
     let mut named = None;
     let mut full = Instant::now();
     while !shutdown.is_cancelled() {
@@ -41,7 +39,7 @@ pub async fn run(store: Store, shutdown: CancellationToken) -> Result<(), StoreE
             tracing::warn!(%error, "planning failed; trying again");
         }
         tokio::select! {
-            heard = listener.recv() => named = heard.ok().and_then(|heard| heard.payload().parse().ok()),
+            heard = listener.heard() => named = heard.and_then(|job| job.parse().ok()),
             () = tokio::time::sleep_until(full) => {}
             () = shutdown.cancelled() => break,
         }

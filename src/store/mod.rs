@@ -24,6 +24,7 @@ pub mod iterations;
 pub mod jobs;
 pub mod keys;
 pub mod leases;
+mod listener;
 pub mod live;
 pub mod metrics;
 pub mod peers;
@@ -58,6 +59,7 @@ use sqlx::{
 use crate::domain::fault::Fault;
 
 pub use announcements::Announcements;
+pub use listener::Listener;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
 

@@ -17,6 +17,7 @@ mod consult;
 mod contract;
 mod crash;
 mod cut_actions;
+mod database_outage;
 mod datasets;
 mod docs;
 mod doctor;
