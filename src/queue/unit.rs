@@ -143,7 +143,8 @@ impl Runner {
             Fault::Cancelled => return Ok(()),
             Fault::Away { peer, reason } => {
                 // The job before its unit, as everybody locks them.
-                let news = jobs::set_waiting(&mut tx, lease.job_id, peer, reason).await?;
+                let news =
+                    jobs::set_waiting(&mut tx, lease.job_id, lease.item_id, peer, reason).await?;
                 leases::wait(&mut tx, lease, peer, reason, self.settings.waits).await?;
                 if news {
                     let message = format!("the job waits for {peer}: {reason}");

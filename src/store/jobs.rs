@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use super::StoreError;
 use crate::domain::{
     environment::FoundEnvironment,
-    ids::{CheckpointId, JobId},
+    ids::{CheckpointId, JobId, WorkItemId},
     job::{Job, JobStatus},
     spec::{BudgetSpec, JobSpec},
 };
@@ -252,25 +252,32 @@ pub async fn set_budget(
     Ok(())
 }
 
-/// Notes what a running job waits for; returns whether it did not wait for that before.
+/// Notes that a unit of a running job waits for `peer`; returns whether the job did not wait for that before. A job tells of
+/// one peer at a time, as long as any of its units waits for it. Agents take their time, so any other peer takes their place.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn set_waiting(
     conn: &mut PgConnection,
     id: JobId,
+    unit: WorkItemId,
     peer: &str,
     why: &str,
 ) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar(
         "-- jobs::set_waiting
          with before as (select waiting_for from jobs where id = $1 for no key update)
-         update jobs j set waiting_for = $2, waiting_why = $3,
-             waiting_since = case when before.waiting_for = $2 then j.waiting_since else now() end
-         from before where j.id = $1 and j.finished_at is null
-         returning before.waiting_for is distinct from $2",
+         update jobs j set waiting_for = $3, waiting_why = $4,
+             waiting_since = case when before.waiting_for = $3 then j.waiting_since else now() end
+         from before where j.id = $1 and j.finished_at is null and (
+             before.waiting_for is null or before.waiting_for in ($3, 'agents') or not exists (
+                 select from work_items w
+                 where w.job_id = $1 and w.id <> $2 and w.waiting_for = before.waiting_for
+                     and w.state in ('ready', 'leased')))
+         returning before.waiting_for is distinct from $3",
     )
     .bind(id)
+    .bind(unit)
     .bind(peer)
     .bind(why)
     .fetch_optional(conn)
@@ -278,7 +285,8 @@ pub async fn set_waiting(
     .unwrap_or(false))
 }
 
-/// Notes that a job waits no more, if none of its units does; returns what it waited for, and for how many seconds.
+/// Notes that a job no longer waits for the peer that it tells of, if none of its units does; returns that peer, and for how
+/// many seconds the job waited. A unit that waits for another peer says so at its next try.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -293,7 +301,7 @@ pub async fn end_waiting(
          from before
          where j.id = $1 and j.waiting_for is not null and not exists (
              select from work_items w
-             where w.job_id = $1 and w.waiting_for is not null and w.state in ('ready', 'leased'))
+             where w.job_id = $1 and w.waiting_for = j.waiting_for and w.state in ('ready', 'leased'))
          returning before.waiting_for, extract(epoch from now() - before.waiting_since)::float8",
     )
     .bind(id)

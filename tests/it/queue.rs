@@ -229,6 +229,48 @@ async fn a_clock_that_is_set_back_holds_up_no_work() {
     store.close().await;
 }
 
+#[tokio::test]
+async fn a_job_that_waits_for_two_peers_tells_of_one_after_the_other() {
+    const PAUSES: (Duration, Duration) = (Duration::ZERO, Duration::ZERO);
+    let (store, _place) = database().await;
+    let (job, _) = planned(&store, 2).await;
+    let mut conn = store.acquire().await.unwrap();
+    let (mut of_engine, mut told) = (None, Vec::new());
+    // Both units are tried in turn.
+    for _ in 0..6 {
+        let (lease, _) = claimed(&mut conn, "a").await.unwrap();
+        let is_first = *of_engine.get_or_insert(lease.item_id) == lease.item_id;
+        let peer = if is_first { "engine x" } else { "environment y" };
+        let unit = lease.item_id;
+        if jobs::set_waiting(&mut conn, job, unit, peer, "no answer").await.unwrap() {
+            told.push(peer);
+        }
+        leases::wait(&mut conn, &lease, peer, "no answer", PAUSES).await.unwrap();
+        assert_eq!(jobs::end_waiting(&mut conn, job).await.unwrap(), None);
+    }
+    assert_eq!(told, ["engine x"], "an event for the wait, and not for each try");
+
+    // The engine is back; the other peer is told of at the next try.
+    let (lease, _) = claimed(&mut conn, "a").await.unwrap();
+    assert_eq!(Some(lease.item_id), of_engine);
+    leases::complete(&mut conn, &lease).await.unwrap();
+    let (peer, _) = jobs::end_waiting(&mut conn, job).await.unwrap().unwrap();
+    assert_eq!(peer, "engine x");
+    let (lease, _) = claimed(&mut conn, "a").await.unwrap();
+    let peer = "environment y";
+    assert!(jobs::set_waiting(&mut conn, job, lease.item_id, peer, "no answer").await.unwrap());
+    // Agents always take their time, so they give way to an outage.
+    assert!(!jobs::set_waiting(&mut conn, job, lease.item_id, peer, "no answer").await.unwrap());
+    leases::wait(&mut conn, &lease, "agents", "no steps", PAUSES).await.unwrap();
+    let (lease, _) = claimed(&mut conn, "a").await.unwrap();
+    assert!(jobs::set_waiting(&mut conn, job, lease.item_id, "agents", "no steps").await.unwrap());
+    let other = WorkItemId::new();
+    assert!(!jobs::set_waiting(&mut conn, job, other, "agents", "no steps").await.unwrap());
+    assert!(jobs::set_waiting(&mut conn, job, other, peer, "no answer").await.unwrap());
+    drop(conn);
+    store.close().await;
+}
+
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// Completes each unit, but fails or panics on the first attempts at some, and lingers over others.
