@@ -180,6 +180,7 @@ impl Peers {
     }
 
     /// Has an engine unload an adapter. An engine that is no longer registered, or that serves no adapters, has none.
+    /// An engine that does not answer is away.
     pub(crate) async fn unload(
         &self,
         store: &Store,
@@ -191,10 +192,18 @@ impl Peers {
         let Some(row) = found.filter(|row| row.record.kind.serves_adapters()) else {
             return Ok(());
         };
-        self.pool(registered(row))?.unload(adapter).await.map_err(|e| e.fault())
+        let unloaded = self.pool(registered(row))?.unload(adapter).await;
+        unloaded.map_err(|error| {
+            if is_silence(&error.kind()) {
+                Fault::away("engine", engine, &error)
+            } else {
+                error.fault()
+            }
+        })
     }
 
-    /// Has a trainer delete a saved state. A trainer that is no longer registered keeps its states.
+    /// Has a trainer delete a saved state. A trainer that is no longer registered keeps its states. A trainer that does
+    /// not answer is away.
     pub(crate) async fn delete_state(
         &self,
         store: &Store,
@@ -203,7 +212,14 @@ impl Peers {
     ) -> Result<(), Fault> {
         let all = peers::trainers(&mut *store.acquire().await?).await?;
         let Some(found) = all.into_iter().find(|t| t.record.name == trainer) else { return Ok(()) };
-        self.tinker(&found.record)?.delete(state).await.map_err(|e| e.fault())
+        let deleted = self.tinker(&found.record)?.delete(state).await;
+        deleted.map_err(|error| {
+            if is_silence(&error.kind()) {
+                Fault::away("trainer", trainer, &error)
+            } else {
+                error.fault()
+            }
+        })
     }
 
     /// Drops the clients of engines that are not registered any more. Work that still holds one is not interrupted, but
@@ -364,6 +380,11 @@ impl Discover for Peers {
     fn may_send_key(&self, variable: &str, urls: &[String]) -> Result<(), PeerKeyError> {
         self.keys.key(variable, urls).map(drop)
     }
+}
+
+/// Whether a server accepted a request and did not answer it, by the kind of the error. The next request would wait as long.
+fn is_silence(kind: &str) -> bool {
+    matches!(kind, "timeout" | "broken")
 }
 
 pub(super) async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {

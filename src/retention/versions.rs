@@ -71,8 +71,8 @@ impl Expiry {
 
     /// Removes what is left of versions that expired or were deleted.
     async fn clear(&self) -> Result<(), StoreError> {
-        // Each call to an engine that is away takes a whole deadline, so a round asks it once.
-        let mut away = BTreeSet::new();
+        // Each call to a server that is away takes a whole deadline, so a round asks it once.
+        let (mut engines_away, mut trainers_away) = (BTreeSet::new(), BTreeSet::new());
         let mut after = None;
         loop {
             let mut conn = self.store.acquire().await?;
@@ -82,21 +82,32 @@ impl Expiry {
             after = Some(last.checkpoint_id);
             for leftover in leftovers {
                 let id = leftover.checkpoint_id;
-                if away.contains(&leftover.engine) {
+                if engines_away.contains(&leftover.engine) {
                     continue;
                 }
                 if let Err(fault) = self.unload(&leftover).await {
                     let (adapter, engine) = (&leftover.name, &leftover.engine);
                     tracing::warn!(adapter, engine, %fault, "an old adapter stays loaded");
                     if matches!(fault, Fault::Away { .. }) {
-                        away.insert(leftover.engine);
+                        engines_away.insert(leftover.engine);
                     }
                     continue;
                 }
-                match self.delete(&leftover).await {
+                if let Err(error) = self.peers.bucket.delete(&leftover.path).await {
+                    tracing::warn!(checkpoint.id = %id, %error, "the files of an old version stay");
+                    continue;
+                }
+                if trainers_away.contains(&leftover.trainer) && leftover.states().next().is_some() {
+                    continue;
+                }
+                match self.delete_states(&leftover).await {
                     Ok(()) => expiry::forget(&mut *self.store.acquire().await?, id).await?,
                     Err(fault) => {
-                        tracing::warn!(checkpoint.id = %id, %fault, "the files of an old version stay");
+                        let trainer = &leftover.trainer;
+                        tracing::warn!(checkpoint.id = %id, trainer, %fault, "the states of an old version stay");
+                        if matches!(fault, Fault::Away { .. }) {
+                            trainers_away.insert(leftover.trainer);
+                        }
                     }
                 }
             }
@@ -144,10 +155,8 @@ impl Expiry {
         self.peers.unload(&self.store, &leftover.engine, &leftover.name).await
     }
 
-    async fn delete(&self, leftover: &Leftover) -> Result<(), Fault> {
-        self.peers.bucket.delete(&leftover.path).await?;
-        let critics = leftover.critic_state.iter().chain(&leftover.target_state);
-        for state in leftover.trainer_state.iter().chain(critics) {
+    async fn delete_states(&self, leftover: &Leftover) -> Result<(), Fault> {
+        for state in leftover.states() {
             self.peers.delete_state(&self.store, &leftover.trainer, state).await?;
         }
         Ok(())

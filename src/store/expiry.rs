@@ -96,6 +96,14 @@ pub struct Leftover {
     pub target_state: Option<String>,
 }
 
+impl Leftover {
+    /// The states that the trainer keeps.
+    pub fn states(&self) -> impl Iterator<Item = &str> {
+        let all = [&self.trainer_state, &self.critic_state, &self.target_state];
+        all.into_iter().filter_map(|state| state.as_deref())
+    }
+}
+
 /// What is still to be unloaded and deleted, oldest first, from after a checkpoint on.
 ///
 /// # Errors

@@ -259,13 +259,13 @@ async fn a_job_that_waits_for_two_peers_tells_of_one_after_the_other() {
     let (lease, _) = claimed(&mut conn, "a").await.unwrap();
     let peer = "environment y";
     assert!(jobs::set_waiting(&mut conn, job, lease.item_id, peer, "no answer").await.unwrap());
-    // Agents always take their time, so they give way to an outage.
     assert!(!jobs::set_waiting(&mut conn, job, lease.item_id, peer, "no answer").await.unwrap());
     leases::wait(&mut conn, &lease, "agents", "no steps", PAUSES).await.unwrap();
     let (lease, _) = claimed(&mut conn, "a").await.unwrap();
     assert!(jobs::set_waiting(&mut conn, job, lease.item_id, "agents", "no steps").await.unwrap());
     let other = WorkItemId::new();
     assert!(!jobs::set_waiting(&mut conn, job, other, "agents", "no steps").await.unwrap());
+    // Agents always take their time, so they give way to an outage.
     assert!(jobs::set_waiting(&mut conn, job, other, peer, "no answer").await.unwrap());
     drop(conn);
     store.close().await;

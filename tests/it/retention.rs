@@ -1,6 +1,7 @@
 //! What belongs to no job goes when it is old, and only then.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     time::{Duration, SystemTime},
 };
@@ -12,7 +13,11 @@ use nlac::{
 };
 use serde_json::json;
 
-use crate::support::{Place, Service, http, model_dir, settings, small_job, until};
+use crate::support::{
+    Place, Service,
+    faulty::{Fate, Faulty},
+    http, model_dir, settings, small_job, until,
+};
 
 /// Runs SQL on a service's database, and gives the number that it answers.
 async fn number(service: &Service, sql: &'static str) -> i64 {
@@ -411,4 +416,36 @@ async fn a_deleted_job_leaves_no_adapter_on_its_engine() {
     assert_eq!(names(&adapters), Vec::<String>::new());
     service.stop().await;
     apart.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trainer_that_is_away_is_asked_once_in_a_round_and_the_files_go() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let deletes = |path: &str| path.contains("/checkpoints/weights/");
+    let away = move |path: &str, _: u32| if deletes(path) { Fate::Refuse(503) } else { Fate::Pass };
+    let trainer = Faulty::trainer(&elsewhere, Box::new(away)).await;
+    let service = Service::start_with(&settings(place.path())).await;
+    let record = json!({ "kind": "tinker", "url": trainer.url, "base_model": base_model::NAME });
+    let put = service.http.put(format!("{}/v1/trainers/apart", service.url)).json(&record);
+    assert!(put.send().await.unwrap().status().is_success());
+    let mut spec = small_job();
+    spec["model"]["trainer"] = "apart".into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    assert_eq!(service.finished(job["id"].as_str().unwrap()).await["status"], "succeeded");
+    assert_eq!(service.delete(&path).await.0, 204);
+    none_left(&service, "select count(*) from jobs").await;
+    service.stop().await;
+
+    // A start looks for what is left at once.
+    let service = Service::start_with(&settings(place.path())).await;
+    let adapters = place.path().join("adapters");
+    until("the adapters are deleted", async || names(&adapters).is_empty().then_some(())).await;
+    none_left(&service, "select count(*) from leftover_files where trainer_state is null").await;
+    let waiting = number(&service, "select count(*) from leftover_files").await;
+    assert!(waiting > 1, "{waiting} versions wait for their trainer");
+    let asked = trainer.spoilt();
+    let asked: BTreeSet<_> = asked.iter().filter_map(|said| said.split(' ').next()).collect();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    service.stop().await;
 }
