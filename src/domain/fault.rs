@@ -6,7 +6,7 @@ pub enum Fault {
     /// Temporary: a timeout, a failed connection, a restarting engine.
     #[error("{0}")]
     Retry(String),
-    /// An engine or a trainer is unreachable or unavailable. The work waits for it without a time limit and
+    /// An engine, a trainer or the database is unreachable or unavailable. The work waits for it without a time limit and
     /// uses no attempt.
     #[error("{reason}")]
     Away {

@@ -61,7 +61,7 @@ impl Runner {
                 outcome = &mut running => outcome.unwrap_or_else(|panic| {
                     Err(Fault::Retry(format!("the worker panicked: {panic}")))
                 }),
-                () = self.keep(&lease, &cancelled) => {
+                fault = self.keep(&lease, &cancelled) => {
                     // A unit that has just been completed holds no lease either: its end is on its way.
                     let ended = tokio::select! {
                         biased;
@@ -69,7 +69,7 @@ impl Runner {
                         () = self.clock.sleep(ENDING) => false,
                     };
                     running.abort();
-                    if ended { Ok(()) } else { Err(Fault::Cancelled) }
+                    if ended { Ok(()) } else { Err(fault) }
                 }
                 () = stop.cancelled() => {
                     running.abort();
@@ -93,16 +93,18 @@ impl Runner {
         self.meters
             .histogram("nlac_work_unit_seconds", &[("phase", phase)])
             .record(started.elapsed().as_secs_f64());
-        if let Err(fault) = outcome {
-            self.log(self.settle(&lease, &fault).await, &lease);
+        match outcome {
+            // Nothing may be written without a lease.
+            Ok(()) | Err(Fault::Cancelled) => {}
+            Err(fault) => self.log(self.record(&lease, &fault, stop).await, &lease),
         }
     }
 
-    /// Renews the lease until it is lost.
-    async fn keep(&self, lease: &Lease, cancelled: &CancellationToken) {
+    /// Renews the lease until it is lost, or the database has been away for as long as it lasts. Returns which.
+    async fn keep(&self, lease: &Lease, cancelled: &CancellationToken) -> Fault {
         let (begun, ttl) = (self.clock.elapsed(), self.settings.ttl);
         let (mut last, mut pause) = (begun, ttl / 3);
-        loop {
+        let fault = loop {
             self.clock.sleep(pause).await;
             let under_way = self.clock.elapsed() - begun > REACHED;
             let beat = async {
@@ -114,7 +116,7 @@ impl Runner {
             let beat = tokio::select! {
                 biased;
                 beat = beat => beat,
-                () = self.clock.sleep(left) => break,
+                () = self.clock.sleep(left) => Err(sqlx::Error::PoolTimedOut.into()),
             };
             pause = match beat {
                 Ok(Beat::Held) => {
@@ -130,10 +132,36 @@ impl Runner {
                     tracing::warn!(%error, "a heartbeat failed");
                     ttl / 30
                 }
-                Ok(Beat::Lost) | Err(_) => break,
+                Ok(Beat::Lost) => break Fault::Cancelled,
+                Err(error) => break error.fault(),
             };
-        }
+        };
         cancelled.cancel();
+        fault
+    }
+
+    /// Records how a unit ended. If the database is away, it tries again until the database is back, or until `stop`.
+    async fn record(
+        &self,
+        lease: &Lease,
+        fault: &Fault,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        loop {
+            let error = match (self.settle(lease, fault).await, fault) {
+                // Another process claimed the unit during the outage.
+                (Err(StoreError::LeaseLost), Fault::Away { .. }) => {
+                    let mut conn = self.store.acquire().await?;
+                    return leases::excuse(&mut conn, lease).await;
+                }
+                (Err(error), _) if error.is_outage() => error,
+                (settled, _) => return settled,
+            };
+            let pause = self.clock.sleep(self.settings.waits.0);
+            if stop.run_until_cancelled(pause).await.is_none() {
+                return Err(error);
+            }
+        }
     }
 
     async fn settle(&self, lease: &Lease, fault: &Fault) -> Result<(), StoreError> {

@@ -322,8 +322,27 @@ pub async fn wait(
     Ok(())
 }
 
+/// Gives a unit another attempt for one that an outage of the database ended: the lease expired meanwhile, and another
+/// process has claimed the unit. Not for ever, as in [`expire_all`].
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn excuse(conn: &mut PgConnection, lease: &Lease) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- leases::excuse
+         update work_items w set max_attempts = least(w.max_attempts + 1, 50)
+         where w.id = $1 and w.state in ('ready', 'leased') and exists (
+             select from work_attempts a where a.item_id = w.id and a.attempt = $2 and a.outcome = 'lost')",
+    )
+    .bind(lease.item_id)
+    .bind(lease.attempt)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Fails units whose last attempt was lost; returns how many. A unit that a transaction has locked may be about to end, so it
-/// is left for the next time.
+/// is left for the next time. After an outage of the database, the holder has 10 seconds to give its attempt back.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -332,7 +351,7 @@ pub async fn fail_exhausted(conn: &mut PgConnection) -> Result<u64, StoreError> 
         "-- leases::fail_exhausted
          with lapsed as (
              select id from work_items
-             where state = 'leased' and lease_expires_at < now() and attempt >= max_attempts
+             where state = 'leased' and lease_expires_at < now() - interval '10 seconds' and attempt >= max_attempts
              for update skip locked
          ), spent as (
              update work_items w

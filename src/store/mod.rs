@@ -53,6 +53,7 @@ use std::time::Duration;
 
 use sqlx::{
     Connection as _, Executor as _, PgPool, Postgres, Transaction,
+    error::DatabaseError,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -89,7 +90,7 @@ pub enum StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
+        match error.as_database_error().and_then(DatabaseError::code).as_deref() {
             Some("53100") => Self::DiskFull(error.to_string()),
             _ => Self::Database(error),
         }
@@ -111,10 +112,18 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
     }
 }
 
-/// Beginnings of the SQLSTATEs after which another attempt may succeed: a lost connection, a read-only server (a standby after a
-/// failover, or a full disk at some hosts), a transaction that was idle for too long, a conflict, a server that is short of
-/// something, a lock, a shutdown, an I/O error.
-const TRANSIENT: [&str; 8] = ["08", "25006", "25P03", "40", "53", "55", "57", "58"];
+/// Beginnings of the SQLSTATEs of a server that serves nobody now: a lost connection, a read-only server (a standby after a
+/// failover, or a full disk at some hosts), a rejected sign-in, too many connections, a shutdown or a start.
+const OUTAGES: [&str; 5] = ["08", "25006", "28", "53300", "57P"];
+
+/// Beginnings of the other SQLSTATEs after which another attempt may succeed: a transaction that was idle for too long, a
+/// conflict, a server that is short of something, a lock, a cancelled statement, an I/O error.
+const TRANSIENT: [&str; 6] = ["25P03", "40", "53", "55", "57", "58"];
+
+fn is_one_of(error: &dyn DatabaseError, beginnings: &[&str]) -> bool {
+    let code = error.code().unwrap_or_default();
+    beginnings.iter().any(|beginning| code.starts_with(beginning))
+}
 
 impl StoreError {
     /// Whether it lies in the rows that were read or written, not in the database: others may be fine.
@@ -132,16 +141,33 @@ impl StoreError {
         }
     }
 
-    /// What it asks of the queue: a database that is away comes back.
+    /// Whether the database cannot be reached, or serves nobody now.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) => is_one_of(&**error, &OUTAGES),
+            Self::Database(error) => matches!(
+                error,
+                sqlx::Error::Io(_)
+                    | sqlx::Error::Tls(_)
+                    | sqlx::Error::PoolTimedOut
+                    | sqlx::Error::WorkerCrashed
+            ),
+            _ => false,
+        }
+    }
+
+    /// What it asks of the queue. Work waits for a database that is away, as for an engine.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
             Self::LeaseLost => Fault::Cancelled,
             Self::Schema(_) => Fault::fail(self),
-            Self::Database(sqlx::Error::Database(e)) => {
-                let code = e.code().unwrap_or_default();
-                let is_transient = TRANSIENT.iter().any(|class| code.starts_with(class));
-                if is_transient { Fault::retry(self) } else { Fault::fail(self) }
+            Self::Database(error) if self.is_outage() => {
+                Fault::Away { peer: "the database".into(), reason: error.to_string() }
+            }
+            Self::Database(sqlx::Error::Database(error)) if !is_one_of(&**error, &TRANSIENT) => {
+                Fault::fail(self)
             }
             _ => Fault::retry(self),
         }

@@ -1,10 +1,31 @@
 //! What nlac does while its database is away.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use nlac::store::{Listener, Store, WORK_CHANNEL};
+use async_trait::async_trait;
+use nlac::{
+    domain::{
+        clock::SystemClock,
+        fault::Fault,
+        work::{Class, Lease},
+    },
+    queue::{Handler, Runner, Settings},
+    store::{
+        Listener, Store, WORK_CHANNEL,
+        leases::{self, Claim},
+    },
+    telemetry::Meters,
+};
+use tokio_util::sync::CancellationToken;
 
-use crate::support::{Place, database::Database};
+use crate::{
+    queue::planned,
+    support::{Place, cluster, database::Database, wire::Wire},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_rejects_connections_at_once_keeps_no_processor_busy() {
@@ -44,4 +65,55 @@ async fn a_database_that_rejects_connections_at_once_keeps_no_processor_busy() {
     }
     drop(listener);
     store.close().await;
+}
+
+/// Works until it loses its lease.
+struct Endless;
+
+#[async_trait]
+impl Handler for Endless {
+    async fn run(&self, _: &Lease, cancelled: &CancellationToken) -> Result<(), Fault> {
+        cancelled.cancelled().await;
+        Err(Fault::Cancelled)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_that_outlasts_a_lease_uses_no_attempt() {
+    const TTL: Duration = Duration::from_secs(1);
+    for (is_taken_over, expected) in [(false, ("ready", 0, 5)), (true, ("leased", 2, 6))] {
+        let place = Place::new();
+        let url = cluster::database(place.path()).await;
+        let direct = Store::connect(url.parse().unwrap()).await.unwrap();
+        planned(&direct, 1).await;
+        let wire = Wire::start(IpAddr::from([127, 0, 0, 1]), &url).await;
+        let store = Store::connect(wire.url(&url).parse().unwrap()).await.unwrap();
+        let settings = Settings { ttl: TTL, ..Settings::default() };
+        let (meters, clock) = (Meters::default(), Arc::new(SystemClock));
+        let handler = Arc::new(Endless);
+        let runner = Runner::new(store.clone(), handler, "a".into(), settings, meters, clock);
+        let Claim::Taken(lease, _) = runner.claim(Class::Engine).await.unwrap() else {
+            panic!("nothing to claim")
+        };
+        wire.cut();
+        let working =
+            tokio::spawn(async move { runner.work(lease, &CancellationToken::new()).await });
+        tokio::time::sleep(TTL * 2).await;
+        let mut conn = direct.acquire().await.unwrap();
+        if is_taken_over {
+            let claim = leases::claim(&mut conn, Class::Engine, "b", TTL).await.unwrap();
+            assert!(matches!(claim, Claim::Taken(_, true)), "the lease has expired");
+        }
+        wire.mend();
+        tokio::time::timeout(Duration::from_secs(60), working).await.unwrap().unwrap();
+        let unit: (String, i32, i32) =
+            sqlx::query_as("select state, attempt, max_attempts from work_items")
+                .fetch_one(&mut *conn)
+                .await
+                .unwrap();
+        assert_eq!((unit.0.as_str(), unit.1, unit.2), expected);
+        drop(conn);
+        store.close().await;
+        direct.close().await;
+    }
 }

@@ -50,7 +50,7 @@ fn unit(number: u32) -> Unit {
     }
 }
 
-async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
+pub async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
     let job = queued();
     let mut tx = store.begin().await.unwrap();
     jobs::insert(&mut tx, &job, &serde_json::json!({})).await.unwrap();
@@ -115,11 +115,13 @@ async fn a_transaction_that_outlasts_its_lease_keeps_the_unit() {
     let mut conn = store.acquire().await.unwrap();
     let (first, _) = claimed(&mut conn, "a").await.unwrap();
     let (last, _) = claimed(&mut conn, "a").await.unwrap();
-    sqlx::query("update work_items set max_attempts = 1 where id = $1")
-        .bind(last.item_id)
-        .execute(&mut *conn)
-        .await
-        .unwrap();
+    sqlx::query(
+        "update work_items set max_attempts = 1, lease_expires_at = now() - interval '1 minute' where id = $1",
+    )
+    .bind(last.item_id)
+    .execute(&mut *conn)
+    .await
+    .unwrap();
     let mut tx = store.begin().await.unwrap();
     for lease in [&first, &last] {
         leases::hold(&mut tx, lease).await.unwrap();
@@ -489,22 +491,25 @@ async fn followers_read_every_event_once_whatever_commits_first() {
 async fn what_a_database_may_recover_from_is_tried_again() {
     let (store, _place) = database().await;
     let mut conn = store.acquire().await.unwrap();
-    for (code, again) in [
-        ("25006", true),
-        ("25P03", true),
-        ("40001", true),
-        ("53200", true),
-        ("55P03", true),
-        ("58030", true),
-        ("22012", false),
-        ("23505", false),
-        ("42P01", false),
+    for (code, again, is_outage) in [
+        ("25006", true, true),
+        ("28P01", true, true),
+        ("57P01", true, true),
+        ("25P03", true, false),
+        ("40001", true, false),
+        ("53200", true, false),
+        ("55P03", true, false),
+        ("58030", true, false),
+        ("22012", false, false),
+        ("23505", false, false),
+        ("42P01", false, false),
     ] {
         let raise = format!("do $$ begin raise exception using errcode = '{code}'; end $$");
         let raised = sqlx::query(sqlx::AssertSqlSafe(raise)).execute(&mut *conn).await;
         let error = StoreError::from(raised.unwrap_err());
         assert_eq!(error.is_of_rows(), !again, "{code}");
         assert_eq!(matches!(error.fault(), Fault::Fail(_)), !again, "{code}");
+        assert_eq!(matches!(error.fault(), Fault::Away { .. }), is_outage, "{code}");
     }
     drop(conn);
     store.close().await;

@@ -234,7 +234,9 @@ impl World {
         let due: Vec<(String, f64)> = sqlx::query_as(
             "select case when attempt < max_attempts then class else 'plan' end,
                  min(extract(epoch from case when state = 'ready' then run_at
-                     else lease_expires_at + interval '1 millisecond' end - $2))::float8
+                     else lease_expires_at + interval '1 millisecond'
+                         + case when attempt < max_attempts then interval '0' else interval '10 seconds' end
+                     end - $2))::float8
              from work_items w join jobs j on j.id = w.job_id
              where j.id = any($1) and (j.status = 'running' or attempt >= max_attempts) and state in ('ready', 'leased')
              group by 1 order by 1",
