@@ -178,6 +178,7 @@ create table calls (
     ordinal       integer not null,         -- order in which they were stored, from 0
     dialect       text not null check (dialect in ('chat', 'responses', 'messages')),
     body_hash     bytea not null,           -- sha256 of the request's body
+    again         boolean not null,         -- the client sent it again
     earlier       uuid references calls,    -- the call that it goes on from; null: none
     shared        integer not null,         -- messages of that call, its reply included, that this one begins with
     messages      jsonb not null,           -- those after them

@@ -24,6 +24,10 @@ pub struct New {
     pub dialect: Dialect,
     /// SHA-256 of the request's body.
     pub body_hash: [u8; 32],
+    /// The client sent it again.
+    pub again: bool,
+    /// Calls of the episode that were stored when it came.
+    pub since: i32,
     /// What the model saw.
     pub context: Context,
     /// The first message is the request's own instructions: a request that continues this one has others.

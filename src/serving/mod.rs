@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     ledger::Ledger,
-    remembered::Remembered,
+    remembered::{Remembered, make_newest},
     reply::Wanted,
     shadow::Shadows,
     voice::{Voice, Voices},
 };
 use crate::{
-    domain::{generation::FinishReason, seed::SeedPath, spec::SamplingSpec},
+    domain::{generation::FinishReason, ids::CallId, seed::SeedPath, spec::SamplingSpec},
     experience::context::{Context, Frame},
     fleet::Peers,
     gateway::{
@@ -66,9 +66,19 @@ impl Agents {
         if !call.again {
             return Ok(None);
         }
+        self.answered(episode, call, 0).await
+    }
+
+    /// The stored answer to the same call, among those from the ordinal `since` on.
+    async fn answered(
+        &self,
+        episode: &Opened,
+        call: &Call,
+        since: i32,
+    ) -> Result<Option<Answer>, Refused> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
-        let found = calls::of_body(&mut conn, episode.id, &call.body_hash).await;
-        let found = found.map_err(unavailable)?;
+        let found = calls::answered(&mut conn, episode.id, &call.body_hash, since, call.again);
+        let found = found.await.map_err(unavailable)?;
         Ok(found.map(|answered| Answer {
             id: answered.id.0,
             created: answered.created_at,
@@ -80,9 +90,12 @@ impl Agents {
         }))
     }
 
-    /// The calls that a call may continue. They are read from the database after a restart.
-    async fn earlier(&self, episode: &Opened) -> Result<Vec<Earlier>, Refused> {
-        if let Some(known) = self.remembered.of(episode.id) {
+    /// The calls that a call may continue. They are read from the database where this process does not remember them, or
+    /// not the one that the call names: it is too old, or another server stored it.
+    async fn earlier(&self, episode: &Opened, call: &Call) -> Result<Vec<Earlier>, Refused> {
+        let named = call.asked.previous.as_deref().and_then(|id| call.dialect.read_id(id));
+        let named = named.map(CallId);
+        if let Some(known) = self.remembered.of(episode.id, named) {
             return Ok(known);
         }
         if episode.calls == 0 {
@@ -90,7 +103,13 @@ impl Agents {
         }
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let stored = calls::of_episode(&mut conn, episode.id).await.map_err(unavailable)?;
-        Ok(stored.iter().map(|(call, written)| Earlier::stored(call, written)).collect())
+        let mut earlier: Vec<_> =
+            stored.iter().map(|(call, written)| Earlier::stored(call, written)).collect();
+        if named.is_some_and(|named| make_newest(&mut earlier, named)) {
+            // These are remembered once the call is stored, in place of those among which it was missing.
+            self.remembered.forget(episode.id);
+        }
+        Ok(earlier)
     }
 }
 
@@ -105,7 +124,7 @@ impl Serve for Agents {
         open(episode)?;
         let asked = &call.asked;
         let voice = self.voices.of(episode, &asked.model).await?;
-        let earlier = self.earlier(episode).await?;
+        let earlier = self.earlier(episode, &call).await?;
         let context = match &asked.previous {
             Some(previous) => going_on(&call, previous, &earlier)?,
             None => asked.context.clone(),
@@ -135,6 +154,8 @@ impl Serve for Agents {
             episode_id: episode.id,
             dialect: call.dialect,
             body_hash: call.body_hash,
+            again: call.again,
+            since: episode.calls,
             held: Held::of(&earlier, context.messages(), &said.prompt_ids),
             context,
             instructed: asked.instructed,
@@ -156,7 +177,10 @@ impl Serve for Agents {
         let shadow = self.shadows.of(episode, &voice, &new, &asked.stop);
         if !self.ledger.store(new).await.map_err(unavailable)? {
             self.remembered.forget(episode.id);
-            return Err(self.full(episode).await?);
+            return match self.answered(episode, &call, episode.calls).await? {
+                Some(answer) => Ok(answer),
+                None => Err(self.full(episode).await?),
+            };
         }
         self.remembered.add(episode.id, earlier, seen);
         if let Some(shadow) = shadow {

@@ -8,7 +8,10 @@ use std::{
 
 use tokio::sync::OwnedMutexGuard;
 
-use crate::{domain::ids::EpisodeId, gateway::call::Earlier};
+use crate::{
+    domain::ids::{CallId, EpisodeId},
+    gateway::call::Earlier,
+};
 
 /// Number of calls that are remembered per episode: the branches that its agents continue.
 const OF_EPISODE: usize = 8;
@@ -35,13 +38,17 @@ struct Episodes {
 }
 
 impl Remembered {
-    /// The calls of an episode that later ones may continue. None if the episode is unknown.
-    pub fn of(&self, episode: EpisodeId) -> Option<Vec<Earlier>> {
+    /// The calls of an episode that later ones may continue. The named one counts as the newest. None if the episode or
+    /// the named call is unknown.
+    pub fn of(&self, episode: EpisodeId, named: Option<CallId>) -> Option<Vec<Earlier>> {
         let mut episodes = lock(&self.episodes);
         episodes.clock += 1;
         let now = episodes.clock;
         let (used, calls) = episodes.calls.get_mut(&episode)?;
         *used = now;
+        if named.is_some_and(|named| !make_newest(calls, named)) {
+            return None;
+        }
         Some(calls.clone())
     }
 
@@ -96,6 +103,15 @@ impl Episodes {
             self.bytes = self.bytes.saturating_sub(bytes);
         }
     }
+}
+
+/// Moves a call to the end, where it is forgotten last. Returns whether it is there.
+pub(super) fn make_newest(calls: &mut [Earlier], named: CallId) -> bool {
+    let place = calls.iter().position(|call| call.id == named);
+    if let Some(place) = place {
+        calls[place..].rotate_left(1);
+    }
+    place.is_some()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -34,8 +34,11 @@ use crate::{
 struct CallRow<'a> {
     id: CallId,
     episode_id: EpisodeId,
+    /// The first that it may get.
+    ordinal: i32,
     dialect: Dialect,
     body_hash: String,
+    again: bool,
     earlier: Option<CallId>,
     shared: usize,
     messages: &'a [Message],
@@ -55,7 +58,7 @@ struct FrameRow<'a> {
 }
 
 /// Stores calls, at most one per episode, and returns the ids of the stored calls. A call is not stored if its episode is
-/// over or has reached its limit of calls.
+/// over or has reached its limit of calls, or if [`answered`] finds its answer: another server was faster.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -73,8 +76,10 @@ pub async fn append(
         rows.push(CallRow {
             id: call.id,
             episode_id: call.episode_id,
+            ordinal: call.since,
             dialect: call.dialect,
             body_hash: bytes(&call.body_hash),
+            again: call.again,
             earlier: call.held.earlier,
             shared: call.held.messages,
             messages: &call.context.messages()[call.held.messages..],
@@ -105,9 +110,13 @@ pub async fn append(
              select r.*, p.first, p.last
              from json_populate_recordset(null::calls, $21::json) r
              join unnest($1::uuid[], $24::int[], $25::int[]) as p (generation_id, first, last) using (generation_id)
+             -- One of two equal calls was sent again, and another server has answered the other since this one came.
+             where not exists (
+                 select from calls o where o.episode_id = r.episode_id and o.ordinal >= r.ordinal
+                     and o.body_hash = r.body_hash and (o.again or r.again))
          ), held as (
              select g.id, g.state = 'open' and g.calls < g.most_calls as takes
-             from gateway_episodes g where g.id = any($26::uuid[]) order by g.id for update
+             from gateway_episodes g where g.id = any(array(select episode_id from made)) order by g.id for update
          ), taking as (
              update gateway_episodes g set calls = g.calls + 1, last_call_at = now()
              from held where g.id = held.id and held.takes
@@ -126,10 +135,10 @@ pub async fn append(
         texts!(),
         " on g.id = c.generation_id
          )
-         insert into calls (id, episode_id, ordinal, dialect, body_hash, earlier, shared, messages, instructed,
-             frame, shared_tokens, prompt_ids, reply, generation_id, milliseconds)
-         select c.id, t.id, t.ordinal, c.dialect, c.body_hash, c.earlier, c.shared, c.messages, c.instructed, c.frame,
-             c.shared_tokens, ($23::int[])[c.first:c.last], c.reply, c.generation_id, c.milliseconds
+         insert into calls (id, episode_id, ordinal, dialect, body_hash, again, earlier, shared, messages,
+             instructed, frame, shared_tokens, prompt_ids, reply, generation_id, milliseconds)
+         select c.id, t.id, t.ordinal, c.dialect, c.body_hash, c.again, c.earlier, c.shared, c.messages, c.instructed,
+             c.frame, c.shared_tokens, ($23::int[])[c.first:c.last], c.reply, c.generation_id, c.milliseconds
          from made c join taking t on t.id = c.episode_id
          returning id"
     );
@@ -139,7 +148,6 @@ pub async fn append(
         .bind(prompts.all)
         .bind(prompts.first)
         .bind(prompts.last)
-        .bind(calls.iter().map(|call| call.episode_id).collect::<Vec<_>>())
         .fetch_all(conn);
     let stored: Vec<CallId> = stored.await?;
     Ok(stored.into_iter().collect())
@@ -239,24 +247,30 @@ pub struct Answered {
     pub created_at: OffsetDateTime,
 }
 
-/// What the newest call of a body was answered in an episode; none where no such call is stored.
+/// The newest stored answer to the same call: one with its body, at or after the ordinal `since`, where that one or this
+/// call (`again`) is a retry.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn of_body(
+pub async fn answered(
     conn: &mut PgConnection,
     episode: EpisodeId,
     body_hash: &[u8; 32],
+    since: i32,
+    again: bool,
 ) -> Result<Option<Answered>, StoreError> {
     Ok(sqlx::query_as(
-        "-- calls::of_body
+        "-- calls::answered
          select c.id, c.reply, g.model, g.finish_reason, g.prompt_tokens, cardinality(g.token_ids) as completion_tokens,
              c.created_at
          from calls c join generations g on g.id = c.generation_id
-         where c.episode_id = $1 and c.body_hash = $2 order by c.ordinal desc limit 1",
+         where c.episode_id = $1 and c.body_hash = $2 and c.ordinal >= $3 and (c.again or $4)
+         order by c.ordinal desc limit 1",
     )
     .bind(episode)
     .bind(body_hash)
+    .bind(since)
+    .bind(again)
     .fetch_optional(conn)
     .await?)
 }

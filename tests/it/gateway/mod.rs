@@ -6,6 +6,7 @@ mod errors;
 mod learning;
 mod live;
 mod recording;
+mod servers;
 
 use nlac::{
     domain::spec::ToolFormat,
