@@ -10,6 +10,7 @@ use super::{
     extract::{Id, at_most},
     idempotency::{self, Once},
     pagination::{Listing, list},
+    peers::in_use,
     placement,
     problem::{Problem, ProblemCode},
     submission::{self, SpecText},
@@ -18,7 +19,7 @@ use super::{
 use crate::{
     domain::{access::Actor, event::EventKind, ids::JobId, job::JobStatus, spec::JobSpec},
     store::{
-        deletion, events, iterations, jobs,
+        checkpoints, deletion, events, iterations, jobs,
         read::jobs::{self as read_jobs, JobFilter},
         work_items,
     },
@@ -125,7 +126,7 @@ pub(super) async fn read(
         (status = 204, description = "Deleted"),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "The job has not ended", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The job has not ended, or an unfinished job uses one of its checkpoints", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(
@@ -138,6 +139,10 @@ pub(super) async fn delete(
         return Err(Problem::conflict(format!("the job is {}", job.status))
             .code(ProblemCode::JobStatus)
             .remedy("cancel it first, or wait until it ends"));
+    }
+    // The job is locked, so no job that names one of its checkpoints can be submitted meanwhile.
+    if let Some((user, checkpoint)) = checkpoints::named_of_job(&mut tx, id).await? {
+        in_use(&format!("checkpoint {checkpoint}"), &[user])?;
     }
     deletion::mark_job(&mut tx, id).await?;
     tx.commit().await.map_err(crate::store::StoreError::from)?;

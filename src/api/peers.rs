@@ -46,7 +46,7 @@ pub(super) fn named(name: String) -> Result<String, Problem> {
         .remedy("use letters, digits, dashes and underscores, at most 100"))
 }
 
-/// Keeps a registration that unfinished jobs name.
+/// Keeps what unfinished jobs name.
 pub(super) fn in_use(what: &str, jobs: &[String]) -> Result<(), Problem> {
     let Some(job) = jobs.first() else { return Ok(()) };
     Err(Problem::conflict(format!("unfinished job {job} uses the {what}"))

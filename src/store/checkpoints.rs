@@ -105,6 +105,50 @@ pub async fn get(
     Ok(row.map(Into::into))
 }
 
+/// Keeps a checkpoint and its files until the transaction ends; returns whether it has them. It locks the checkpoint's job,
+/// as those do who delete the job or expire its versions.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn hold(conn: &mut PgConnection, id: CheckpointId) -> Result<bool, StoreError> {
+    sqlx::query(
+        "-- checkpoints::hold
+         select 1 from jobs where id = (select job_id from checkpoints where id = $1) for share",
+    )
+    .bind(id)
+    .execute(&mut *conn)
+    .await?;
+    // A statement of its own: the first one sees the checkpoint as it was before the wait for the lock.
+    Ok(sqlx::query_scalar(
+        "-- checkpoints::hold
+         select exists (
+             select from checkpoints c join jobs j on j.id = c.job_id
+             where c.id = $1 and c.expired_at is null and j.deleted_at is null)",
+    )
+    .bind(id)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// An unfinished job that names a checkpoint of this job: the names of both.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn named_of_job(
+    conn: &mut PgConnection,
+    job: JobId,
+) -> Result<Option<(String, String)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- checkpoints::named_of_job
+         select j.name, c.name from checkpoints c join named_checkpoints n on n.checkpoint_id = c.id
+             join jobs j on j.id = n.job_id
+         where c.job_id = $1 order by j.id limit 1",
+    )
+    .bind(job)
+    .fetch_optional(conn)
+    .await?)
+}
+
 /// Records that these are requested, so that `nlac sync` copies their files.
 ///
 /// # Errors

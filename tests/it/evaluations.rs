@@ -3,7 +3,7 @@
 use nlac::domain::peer::EngineKind;
 use serde_json::{Value, json};
 
-use crate::support::{Service, endpoint::Endpoint, program::nlac, small_job};
+use crate::support::{Service, endpoint::Endpoint, program::nlac, small_job, until};
 
 /// Submits an evaluation, waits for it, and reads what it came to.
 async fn evaluated(service: &Service, request: &Value) -> (Value, Value) {
@@ -115,6 +115,78 @@ async fn a_chat_model_plays_and_is_measured() {
         let (got, problem) = service.post("/v1/evaluations", &request).await;
         assert_eq!(got, status, "{request}: {problem}");
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_stays_while_an_unfinished_job_names_it() {
+    let service = Service::start().await;
+    let (job, checkpoint) = trained(&service).await;
+    let mut start = small_job();
+    start["name"] = "goes-on".into();
+    start["model"]["start_from"] = checkpoint.clone();
+    let evaluation = json!({ "name": "measures", "checkpoint": checkpoint, "count": 5000 });
+    let job = format!("/v1/jobs/{job}");
+    for (route, request, name) in
+        [("/v1/evaluations", &evaluation, "measures"), ("/v1/jobs", &start, "goes-on")]
+    {
+        let (status, user) = service.post(route, request).await;
+        assert_eq!(status, 201, "{user}");
+        let user = format!("/v1/jobs/{}", user["id"].as_str().unwrap());
+        assert_eq!(service.post(&format!("{user}/pause"), &json!({})).await.0, 200);
+        let (status, problem) = service.delete(&job).await;
+        assert_eq!((status, &problem["code"]), (409, &json!("in_use")), "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(&format!("unfinished job {name} uses the checkpoint ")));
+        assert_eq!(service.get(&job).await.0, 200, "it stays");
+        assert_eq!(service.post(&format!("{user}/cancel"), &json!({})).await.0, 200);
+    }
+    assert_eq!(service.delete(&job).await.0, 204);
+    service.stop().await;
+}
+
+/// Waits until so many submissions wait for the lock of their checkpoint's job.
+async fn held_up(service: &Service, count: i64) {
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and query like '-- checkpoints::hold%'";
+    until("the submissions wait", async || {
+        let mut conn = service.app.store.acquire().await.unwrap();
+        let found: i64 = sqlx::query_scalar(waiting).fetch_one(&mut *conn).await.unwrap();
+        (found == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_that_goes_while_a_job_is_submitted_is_missed_before_the_job_begins() {
+    let service = Service::start().await;
+    let (_, checkpoint) = trained(&service).await;
+    let evaluation = json!({ "checkpoint": checkpoint, "count": 3 });
+    let mut start = small_job();
+    start["model"]["start_from"] = checkpoint.clone();
+    // As retention and the deletion of a job do it: under the job's lock.
+    let expire = "update checkpoints set expired_at = now()";
+    let delete = "update jobs set deleted_at = now()";
+    for gone in [expire, delete] {
+        let mut tx = service.app.store.begin().await.unwrap();
+        sqlx::query("select 1 from jobs for no key update").execute(&mut *tx).await.unwrap();
+        let release = async {
+            held_up(&service, 2).await;
+            sqlx::query(gone).execute(&mut *tx).await.unwrap();
+            tx.commit().await.unwrap();
+        };
+        let (one, other, ()) = tokio::join!(
+            service.post("/v1/evaluations", &evaluation),
+            service.post("/v1/jobs", &start),
+            release
+        );
+        for (status, problem) in [one, other] {
+            assert_eq!((status, &problem["code"]), (409, &json!("changed_meanwhile")), "{problem}");
+        }
+        let mut conn = service.app.store.acquire().await.unwrap();
+        let back = "update checkpoints set expired_at = null";
+        sqlx::query(back).execute(&mut *conn).await.unwrap();
     }
     service.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Creates a job once, with the prompts and datasets with which it was checked.
+//! Creates a job once, with the prompts, datasets, registrations and checkpoint with which it was checked.
 
 use axum::{
     Json,
@@ -22,7 +22,7 @@ use crate::{
         ids::JobId,
         job::{Job, JobStatus},
     },
-    store::{StoreError, datasets, events, jobs, prompts, registrations},
+    store::{StoreError, checkpoints, datasets, events, jobs, prompts, registrations},
 };
 
 /// Creates the job of a request, unless an earlier request with the same idempotency key created it. Answers
@@ -76,6 +76,13 @@ pub(in crate::api) async fn accept<B>(
         return Err(Problem::conflict(detail)
             .code(ProblemCode::ChangedMeanwhile)
             .remedy("register it again, and submit the job again"));
+    }
+    if let Some(checkpoint) = job.spec.named_checkpoint()
+        && !checkpoints::hold(&mut tx, checkpoint).await?
+    {
+        return Err(Problem::conflict("the checkpoint of the job has just been deleted")
+            .code(ProblemCode::ChangedMeanwhile)
+            .remedy("choose another one, and submit the job again"));
     }
     placement::claim(&mut tx, &job.spec).await?;
     jobs::insert(&mut tx, &job, &json!(hashes)).await?;

@@ -356,6 +356,13 @@ pub struct BudgetSpec {
 }
 
 impl JobSpec {
+    /// The checkpoint that the job evaluates or starts from, as in the view `named_checkpoints`.
+    #[must_use]
+    pub fn named_checkpoint(&self) -> Option<CheckpointId> {
+        let evaluated = self.algorithm.evaluated().and_then(|evaluated| evaluated.checkpoint);
+        evaluated.or(self.model.start_from)
+    }
+
     /// One of so many episodes of agents and datasets is held out to measure the critic; none where the job evaluates in an
     /// environment.
     #[must_use]
