@@ -161,6 +161,6 @@ create table webhook_deliveries (
     error      text,
     primary key (webhook_id, event_id)
 );
-create index webhook_deliveries_due on webhook_deliveries (due_at) where state = 'waiting';
+create index webhook_deliveries_due on webhook_deliveries (webhook_id, due_at, event_id) where state = 'waiting';
 create index webhook_deliveries_of_event on webhook_deliveries (event_id);
 create index webhook_deliveries_settled on webhook_deliveries (settled_at) where settled_at is not null;

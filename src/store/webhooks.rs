@@ -136,25 +136,32 @@ pub struct Due {
     pub attempts: i32,
 }
 
-/// Takes deliveries that are due; nobody else takes them for as long as `hold`.
+/// Takes up to `most` deliveries that are due, up to `each` of a webhook and none of those that are `busy`; nobody else
+/// takes them for as long as `hold`.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn claim(
     conn: &mut PgConnection,
+    busy: &[WebhookId],
+    each: i64,
     most: i64,
     hold: Duration,
 ) -> Result<Vec<Due>, StoreError> {
     Ok(sqlx::query_as(
         "-- webhooks::claim
-         with taken as (
-             update webhook_deliveries d
-             set attempts = attempts + 1, due_at = now() + make_interval(secs => $2)
-             from (
+         with due as (
+             -- Webhook by webhook, so that no backlog of one is read for another. Chance decides where not all have room.
+             select d.webhook_id, d.event_id
+             from (select id from webhooks where id <> all($1) order by random()) w cross join lateral (
                  select webhook_id, event_id from webhook_deliveries
-                 where state = 'waiting' and due_at <= now()
-                 order by due_at, event_id limit $1 for update skip locked
-             ) due
+                 where webhook_id = w.id and state = 'waiting' and due_at <= now()
+                 order by due_at, event_id limit $2 for update skip locked) d
+             limit $3
+         ), taken as (
+             update webhook_deliveries d
+             set attempts = attempts + 1, due_at = now() + make_interval(secs => $4)
+             from due
              where d.webhook_id = due.webhook_id and d.event_id = due.event_id
              returning d.webhook_id, d.event_id, d.attempts
          )
@@ -162,6 +169,8 @@ pub async fn claim(
          from taken t join webhooks w on w.id = t.webhook_id join events e on e.id = t.event_id
          order by e.place",
     )
+    .bind(busy)
+    .bind(each)
     .bind(most)
     .bind(hold.as_secs_f64())
     .fetch_all(conn)

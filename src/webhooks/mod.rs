@@ -1,15 +1,16 @@
 //! Delivers events to webhooks at least once. Each delivery is signed as standardwebhooks.com says, and failed
 //! deliveries are repeated for a day.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream};
+use futures_util::future::join_all;
 use serde_json::json;
 use time::format_description::well_known::Rfc3339;
+use tokio::task::{self, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    domain::{clock::Clock, service_key::ServiceKey},
+    domain::{clock::Clock, ids::WebhookId, service_key::ServiceKey},
     net::{Client, Destinations, NetError},
     store::{
         Announcements, Store, StoreError,
@@ -22,7 +23,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// How much of an answer is read. None of it is kept.
 const MOST_BYTES: usize = 64 << 10;
 /// Deliveries at a time.
-const MOST: usize = 16;
+const MOST: usize = 256;
+/// Deliveries to one webhook at a time: a receiver that does not answer delays only its own events.
+const EACH: usize = 8;
 /// Pause between two looks for failed deliveries to repeat.
 const EVERY: Duration = Duration::from_secs(5);
 /// Pause after each failure, in seconds: a day in all. A delivery that fails after the last pause is given up.
@@ -31,7 +34,7 @@ const PAUSES: [u64; 8] = [5, 30, 120, 600, 1800, 7200, 28_800, 43_200];
 /// Delivers events until `shutdown`.
 ///
 /// # Errors
-/// None: a round that fails at the database is logged, and the next one tries again.
+/// None: what fails at the database is logged, and the next look tries again.
 pub async fn deliver(
     store: Store,
     events: Announcements,
@@ -41,45 +44,77 @@ pub async fn deliver(
     shutdown: CancellationToken,
 ) -> Result<(), StoreError> {
     let mut announced = events.subscribe();
+    let sender = Arc::new(Sender { store, key, destinations, clock });
+    let mut under_way = JoinSet::new();
+    let mut busy: HashMap<task::Id, WebhookId> = HashMap::new();
     loop {
-        match shutdown.run_until_cancelled(round(&store, &key, &destinations, &*clock)).await {
+        let claim = sender.claim(busy.values().copied().collect());
+        match shutdown.run_until_cancelled(claim).await {
             None => return Ok(()),
-            // A full round: there may be more.
-            Some(Ok(MOST)) => continue,
-            Some(Ok(_)) => {}
+            Some(Ok(claimed)) => {
+                for (webhook, due) in claimed {
+                    let task = under_way.spawn(sender.clone().deliver(due));
+                    busy.insert(task.id(), webhook);
+                }
+            }
             Some(Err(error)) => tracing::warn!(%error, "cannot deliver webhooks"),
         }
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
             () = tokio::time::sleep(EVERY) => {}
             _ = announced.recv() => {}
+            Some(ended) = under_way.join_next_with_id() => {
+                let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                busy.remove(&task);
+            }
         }
     }
 }
 
-/// Makes the deliveries that are due and returns their number.
-async fn round(
-    store: &Store,
-    key: &ServiceKey,
-    destinations: &Destinations,
-    clock: &dyn Clock,
-) -> Result<usize, StoreError> {
-    let due = webhooks::claim(&mut *store.acquire().await?, MOST as i64, DEADLINE * 3).await?;
-    let made = due.len();
-    let mut answers = stream::iter(due)
-        .map(|due| async move { (post(&due, key, destinations, clock).await, due) })
-        .buffer_unordered(MOST);
-    while let Some((answer, due)) = answers.next().await {
-        let mut conn = store.acquire().await?;
-        match answer {
-            Ok(()) => webhooks::delivered(&mut conn, &due).await?,
-            Err(error) => {
-                let pause = PAUSES.get(due.attempts as usize - 1).copied();
-                webhooks::failed(&mut conn, &due, &error, pause.map(Duration::from_secs)).await?;
+/// Sends events to receivers.
+struct Sender {
+    store: Store,
+    key: ServiceKey,
+    destinations: Destinations,
+    clock: Arc<dyn Clock>,
+}
+
+impl Sender {
+    /// Takes deliveries that are due, by webhook. Webhooks that are `busy` wait until their deliveries have ended.
+    async fn claim(
+        &self,
+        busy: Vec<WebhookId>,
+    ) -> Result<HashMap<WebhookId, Vec<Due>>, StoreError> {
+        let room = MOST.saturating_sub(EACH * busy.len());
+        let mut conn = self.store.acquire().await?;
+        let due = webhooks::claim(&mut conn, &busy, EACH as i64, room as i64, DEADLINE * 3).await?;
+        let mut claimed: HashMap<_, Vec<_>> = HashMap::new();
+        for due in due {
+            claimed.entry(due.webhook_id).or_default().push(due);
+        }
+        Ok(claimed)
+    }
+
+    /// Makes deliveries, all at the same time.
+    async fn deliver(self: Arc<Self>, due: Vec<Due>) {
+        for made in join_all(due.into_iter().map(|due| self.make(due))).await {
+            if let Err(error) = made {
+                tracing::warn!(%error, "cannot store what became of a webhook's delivery");
             }
         }
     }
-    Ok(made)
+
+    async fn make(&self, due: Due) -> Result<(), StoreError> {
+        let answer = post(&due, &self.key, &self.destinations, &*self.clock).await;
+        let mut conn = self.store.acquire().await?;
+        match answer {
+            Ok(()) => webhooks::delivered(&mut conn, &due).await,
+            Err(error) => {
+                let pause = PAUSES.get(due.attempts as usize - 1).copied();
+                webhooks::failed(&mut conn, &due, &error, pause.map(Duration::from_secs)).await
+            }
+        }
+    }
 }
 
 async fn post(

@@ -74,6 +74,34 @@ async fn events_are_told_signed_and_again_until_they_arrive() {
     service.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_does_not_answer_delays_no_other() {
+    let service = Service::start().await;
+    let silent = Endpoint::late(Box::new(|_| Box::pin(std::future::pending()))).await;
+    let healthy = Endpoint::start(Box::new(|_| (200, json!({})))).await;
+    let mut ids = Vec::new();
+    for (endpoint, kinds) in [(&silent, json!([])), (&healthy, json!(["cancelled"]))] {
+        let ask = json!({ "url": format!("{}/hook", endpoint.url), "kinds": kinds });
+        let (status, made) = service.post("/v1/webhooks", &ask).await;
+        assert_eq!(status, 201, "{made}");
+        ids.push(made["id"].as_str().unwrap().to_owned());
+    }
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let job = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    for _ in 0..10 {
+        for verb in ["pause", "resume"] {
+            assert_eq!(service.post(&format!("{job}/{verb}"), &json!({})).await.0, 200);
+        }
+    }
+    until("the silent receiver is asked", async || (silent.count() > 0).then_some(())).await;
+    assert_eq!(service.post(&format!("{job}/cancel"), &json!({})).await.0, 200);
+    deliveries(&service, &ids[1], "delivered", 1).await;
+    let waiting = deliveries(&service, &ids[0], "waiting", 20).await;
+    assert!(waiting.iter().all(|one| one["error"].is_null()), "it was not waited for: {waiting:?}");
+    assert!(silent.count() <= 8, "{} at a time", silent.count());
+    service.stop().await;
+}
+
 /// The receiver of the documentation, in Python's own library alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_documented_receiver_takes_what_is_signed_and_nothing_else() {
