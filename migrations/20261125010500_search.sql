@@ -28,10 +28,11 @@ create index transition_search_words on transition_search using gin (words);
 
 -- A phrase of common words is looked up by its pairs of neighbours: the words alone would leave every transition that
 -- has them all to be read. A row need not hold its pairs, the index does. Expensive to compute, so never as a filter.
+-- The index rejects a row with an entry of more than 2,712 bytes. No query is as long as the pairs that are left out.
 create function word_pairs(words tsvector) returns text[] language sql immutable strict parallel safe cost 1000 as $$
     select array(select lexeme || ' ' || next from (
         select lexeme, at, lead(lexeme) over (order by at) as next, lead(at) over (order by at) as next_at
         from unnest(words), unnest(positions) at) word
-    where next_at = at + 1)
+    where next_at = at + 1 and octet_length(lexeme) + octet_length(next) <= 2600)
 $$;
 create index transition_search_pairs on transition_search using gin (word_pairs(words));

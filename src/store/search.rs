@@ -1,4 +1,6 @@
-//! What transitions are found by: one narrow row for each, with its newest annotation.
+//! What transitions are found by: one narrow row for each, with its newest annotation. Words are found in the first
+//! 16,000 characters of each text: Postgres rejects a `tsvector` of a megabyte, and the words of a text take up to four
+//! times its bytes there.
 
 use sqlx::PgConnection;
 
@@ -18,7 +20,7 @@ pub async fn refresh(
         "-- search::refresh
          insert into transition_search
          select $2, t.id, p.iteration, e.success, c.verdict, btrim(r.text) <> btrim(t.action), g.status,
-             to_tsvector('simple', concat_ws(' ', t.action, c.text, r.text))
+             to_tsvector('simple', concat_ws(' ', left(t.action, 16000), left(c.text, 16000), left(r.text, 16000)))
          from unnest($1::uuid[]) as wanted(id)
          join transitions t on t.id = wanted.id
          join replay p on p.transition_id = t.id and p.job_id = $2

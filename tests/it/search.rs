@@ -263,6 +263,52 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
     assert_eq!(found, 100);
 }
 
+/// Postgres rejects a tsvector of a megabyte, and an index entry of two long words.
+#[tokio::test]
+async fn actions_of_any_length_are_made_findable() {
+    let (store, _place) = database().await;
+    let mut tx = store.begin().await.unwrap();
+    // Letters by chance cannot be compressed.
+    let word = |length: usize| -> String {
+        (0..length).map(|_| char::from(b'a' + rand::random::<u8>() % 26)).collect()
+    };
+    let many: Vec<String> = (0..200_000).map(|_| word(6)).collect();
+    let actions = [
+        format!("needle {} {} {}", word(1400), word(2000), word(2000)),
+        format!("needle {}", many.join(" ")),
+        format!("needle {}", word(2_000_000)),
+    ];
+    for fill in [
+        "set local session_replication_role = replica",
+        "insert into episodes (id, source, task, state, turns, end_reason, truncated_by, reward_status)
+         values (gen_random_uuid(), 'dataset', '', 'closed', 3, 'truncated', 'environment', 'truncated')",
+    ] {
+        sqlx::query(fill).execute(&mut *tx).await.unwrap();
+    }
+    for (step, action) in (0_i32..).zip(&actions) {
+        sqlx::query(
+            "insert into transitions (id, episode_id, step, context, state_len, next_context, next_len, state_hash,
+                 action, observation, reward_status, done, truncated)
+             select gen_random_uuid(), id, $1, 0, 1, 0, 2, '', $2, '', 'truncated', false, false from episodes",
+        )
+        .bind(step)
+        .bind(action)
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    }
+    let learned = "insert into replay (job_id, transition_id, iteration, episode, step, done, solved, pending)
+         select md5('job')::uuid, id, 1, 0, step, false, false, false from transitions";
+    sqlx::query(learned).execute(&mut *tx).await.unwrap();
+    let new = sqlx::query_scalar("select id from transitions").fetch_all(&mut *tx).await.unwrap();
+    let job = sqlx::query_scalar("select job_id from replay limit 1").fetch_one(&mut *tx);
+    let job = nlac::domain::ids::JobId(job.await.unwrap());
+    search::refresh(&mut tx, job, &new).await.unwrap();
+    let found = "select count(*) from transition_search where words @@ 'needle'";
+    let found: i64 = sqlx::query_scalar(found).fetch_one(&mut *tx).await.unwrap();
+    assert_eq!(found, 3);
+}
+
 /// The rows of a Parquet file as JSON, without the columns that a line leaves out.
 pub fn rows(file: axum::body::Bytes) -> Vec<Value> {
     let file = SerializedFileReader::new(file).unwrap();
