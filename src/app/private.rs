@@ -24,7 +24,9 @@ impl Private {
     pub async fn keep(self, shutdown: CancellationToken) -> Result<(), PostgresError> {
         while shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
             if let Some(postgres) = &mut *self.0.lock().await
-                && postgres.revive().await?
+                // A start that recovers takes long, and a stop does not wait for it.
+                && let Some(revived) = shutdown.run_until_cancelled(postgres.revive()).await
+                && revived?
             {
                 tracing::error!("the private Postgres had ended and was started again");
             }

@@ -9,7 +9,7 @@ use nix::{
 use nlac::embedded::postgres::{Postgres, PostgresError};
 use sqlx::{Connection, PgConnection};
 
-use crate::support::{Place, Service, kept, settings, small_job};
+use crate::support::{Place, Service, kept, settings, small_job, until};
 
 async fn connect(postgres: &Postgres) -> PgConnection {
     PgConnection::connect_with(postgres.options()).await.unwrap()
@@ -40,6 +40,40 @@ async fn data_survives_a_stop_and_an_orphan_is_adopted() {
     conn.close().await.unwrap();
     again.stop().await.unwrap();
     assert!(!root.join("data/postmaster.pid").exists(), "it was stopped cleanly");
+}
+
+#[tokio::test]
+async fn one_that_recovers_for_more_than_a_minute_is_adopted_and_waited_for() {
+    let place = Place::new();
+    let root = place.path().join("data/postgres");
+    Postgres::start(&root, true).await.unwrap().stop().await.unwrap();
+    // It looks for archived log first, which takes long.
+    let data = root.join("data");
+    std::fs::write(data.join("recovery.signal"), "").unwrap();
+    let settings = data.join("postgresql.auto.conf");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let slow = "hot_standby = off\n\
+        restore_command = 'test -e asked || { touch asked; sleep 65; }; false'\n";
+    std::fs::write(&settings, text + slow).unwrap();
+    let mut first = std::process::Command::new(env!("CARGO_BIN_EXE_nlac"))
+        .args(["migrate", "--data-dir"])
+        .arg(place.path().join("data"))
+        .env_remove("DATABASE_URL")
+        .spawn()
+        .unwrap();
+    until("it recovers", async || data.join("asked").exists().then_some(())).await;
+    first.kill().unwrap();
+    first.wait().unwrap();
+
+    let postgres = Postgres::start(&root, true).await.unwrap();
+    assert!(postgres.adopted());
+    let mut conn = connect(&postgres).await;
+    let recovers: bool =
+        sqlx::query_scalar("select pg_is_in_recovery()").fetch_one(&mut conn).await.unwrap();
+    assert!(!recovers);
+    conn.close().await.unwrap();
+    // An orphan may stay a zombie where nobody waits for it.
+    let _ = postgres.stop().await;
 }
 
 #[tokio::test]

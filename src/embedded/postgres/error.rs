@@ -64,6 +64,11 @@ pub enum PostgresError {
     /// The server did not come up in time.
     #[error("Postgres was not ready within a minute; its log is {0}")]
     Late(String),
+    /// The server still repeats its log.
+    #[error(
+        "Postgres still recovers after an hour: it goes on by itself, so start nlac again later; its log is {0}"
+    )]
+    Recovering(String),
     /// Files.
     #[error("{path}: {source}")]
     Io {

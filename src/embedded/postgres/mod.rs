@@ -31,6 +31,12 @@ pub use self::{error::PostgresError, package::provide};
 
 /// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long nlac waits for a server that first repeats its write-ahead log, as after a crash.
+const RECOVERY: Duration = Duration::from_secs(3600);
+/// Pause between two messages about that.
+const TOLD: Duration = Duration::from_secs(10);
+/// SQLSTATE of a server that starts or stops.
+const CANNOT_CONNECT_NOW: &str = "57P03";
 /// Socket paths may not be longer than this, `.s.PGSQL.5432.lock` included.
 const LONGEST_SOCKET: usize = 107;
 
@@ -69,17 +75,23 @@ impl Postgres {
             .database("postgres");
         let root = root.to_owned();
         if let Some(pid) = surviving(&data)
-            && answers(&options).await
+            && is_there(&options).await
         {
-            return Ok(Self { child: None, pid, options, adopted: true, root, durable, lock });
+            let mut server = Self { child: None, pid, options, adopted: true, root, durable, lock };
+            server.wait_until_ready().await?;
+            return Ok(server);
         }
         let child = launch(&root, &bin, &account, durable)?;
         let pid = Pid::from_raw(child.id().cast_signed());
         // From here on an early return stops the server: the guard is the value itself.
         let child = Some(child);
         let mut server = Self { child, pid, options, adopted: false, root, durable, lock };
-        server.wait_until_ready().await?;
-        Ok(server)
+        let ready = server.wait_until_ready().await;
+        if matches!(ready, Err(PostgresError::Recovering(_))) {
+            // To stop it would make the next start begin again. So it goes on, and the next start adopts it.
+            server.child = None;
+        }
+        ready.map(|()| server)
     }
 
     /// Starts it again if it has ended. Returns whether it had.
@@ -137,30 +149,43 @@ impl Postgres {
         Err(PostgresError::Program { program: "postgres", output: "it does not stop".into() })
     }
 
+    /// Waits until it serves, and longer than usual while it recovers.
     async fn wait_until_ready(&mut self) -> Result<(), PostgresError> {
-        let started = Instant::now();
         let (data, log) = (self.root.join("data"), log_file(&self.root));
-        while started.elapsed() < PATIENCE {
-            if let Some(child) = &mut self.child
-                && let Ok(Some(status)) = child.try_wait()
-            {
-                let text = fs::read_to_string(&log).unwrap_or_default();
-                let tail: Vec<_> = text.lines().rev().take(5).collect();
-                let said = tail.into_iter().rev().collect::<Vec<_>>().join(" | ");
-                let output = format!("{status}: {said}");
-                return Err(PostgresError::Program { program: "postgres", output });
-            }
-            // The pid file of an earlier run may still say ready: it must be this child's.
-            let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-            let mut lines = text.lines();
-            let ours = lines.next().is_some_and(|pid| pid.trim() == self.pid.to_string());
-            let ready = lines.nth(6).is_some_and(|line| line.trim() == "ready");
-            if ours && ready && answers(&self.options).await {
-                return Ok(());
+        let (started, mut told, mut recovering) = (Instant::now(), Instant::now(), Instant::now());
+        while recovering.elapsed() < PATIENCE {
+            self.check_running()?;
+            match status(&data, self.pid).as_deref() {
+                Some("ready") if ask(&self.options).await.is_ok() => return Ok(()),
+                Some("starting" | "standby") => {
+                    if started.elapsed() >= RECOVERY {
+                        return Err(PostgresError::Recovering(log.display().to_string()));
+                    }
+                    recovering = Instant::now();
+                    if told.elapsed() >= TOLD {
+                        told = Instant::now();
+                        let (seconds, log) = (started.elapsed().as_secs(), tail(&log, 1));
+                        tracing::warn!(seconds, log, "waiting for Postgres, which recovers");
+                    }
+                }
+                _ => {}
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Err(PostgresError::Late(log.display().to_string()))
+    }
+
+    /// Fails if it has ended.
+    fn check_running(&mut self) -> Result<(), PostgresError> {
+        let output = match &mut self.child {
+            Some(child) => match child.try_wait() {
+                Ok(Some(status)) => format!("{status}: {}", tail(&log_file(&self.root), 5)),
+                _ => return Ok(()),
+            },
+            None if kill(self.pid, None).is_ok() => return Ok(()),
+            None => "the server of an earlier start has just ended; start nlac again".to_owned(),
+        };
+        Err(PostgresError::Program { program: "postgres", output })
     }
 }
 
@@ -252,11 +277,39 @@ fn surviving(data: &Path) -> Option<Pid> {
     kill(pid, None).is_ok().then_some(pid)
 }
 
-async fn answers(options: &PgConnectOptions) -> bool {
-    let probe = async {
+/// What the server with this id says about itself. The file of an earlier server may still say that it is ready.
+fn status(data: &Path, pid: Pid) -> Option<String> {
+    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let mut lines = text.lines();
+    (lines.next()?.trim() == pid.to_string()).then_some(())?;
+    Some(lines.nth(6)?.trim().to_owned())
+}
+
+/// The last lines of a log, in one.
+fn tail(log: &Path, lines: usize) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let mut tail: Vec<_> = text.lines().rev().take(lines).collect();
+    tail.reverse();
+    tail.join(" | ")
+}
+
+async fn ask(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
+    let question = async {
         let mut conn = PgConnection::connect_with(options).await?;
         sqlx::query("select 1").execute(&mut conn).await?;
         conn.close().await
     };
-    matches!(tokio::time::timeout(Duration::from_secs(5), probe).await, Ok(Ok(())))
+    let late = Err(sqlx::Error::PoolTimedOut);
+    tokio::time::timeout(Duration::from_secs(5), question).await.unwrap_or(late)
+}
+
+/// Whether a server answers, even one that cannot serve yet.
+async fn is_there(options: &PgConnectOptions) -> bool {
+    match ask(options).await {
+        Ok(()) => true,
+        Err(error) => {
+            let code = error.as_database_error().and_then(|error| error.code());
+            code.as_deref() == Some(CANNOT_CONNECT_NOW)
+        }
+    }
 }
