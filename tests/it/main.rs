@@ -56,6 +56,7 @@ mod partitions;
 mod peers;
 mod pipeline;
 mod placement;
+mod pool;
 mod postgres;
 mod ppo;
 mod processes;

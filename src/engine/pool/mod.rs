@@ -166,7 +166,8 @@ impl Pool {
         if let Ok(outcome) = tokio::time::timeout(hedge, &mut first).await {
             return outcome;
         }
-        let other = self.choose(request, task, tried)?;
+        // All replicas may be drained by now: the first still answers.
+        let Ok(other) = self.choose(request, task, tried) else { return first.await };
         if tried.contains(&other.0) {
             drop(other);
             return first.await;
@@ -194,7 +195,9 @@ impl Pool {
         loop {
             let error = match self.ask(&request, task, &mut tried).await {
                 Ok(texts) => return Ok(texts),
-                Err(error) if error.is_of_request() || tried.is_empty() => return Err(error),
+                // A pool whose replicas are all drained may stay so: who waits for the engine asks for its next pool.
+                Err(error @ EngineError::Draining { .. }) => return Err(error),
+                Err(error) if error.is_of_request() => return Err(error),
                 Err(error) => error,
             };
             hopeless &= !error.is_transient();

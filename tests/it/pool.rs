@@ -1,0 +1,101 @@
+//! What a pool makes of replicas that fail, are late or are drained while a request is under way.
+
+use std::time::Duration;
+
+use nlac::{
+    domain::{
+        engine_limits::Limits,
+        generation::Sampling,
+        peer::{EngineKind, EngineRecord},
+    },
+    engine::{Engine, EngineError, Pool, Request},
+    telemetry::Meters,
+};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::support::{
+    endpoint::{Asked, Endpoint},
+    until,
+};
+
+fn request(temperature: f32) -> Request {
+    Request {
+        adapter: None,
+        prompt: vec![1, 4, 6],
+        sampling: Sampling { temperature, max_tokens: 8, seed: Some(1) },
+        stop: Vec::new(),
+        logprobs: false,
+        session: 0,
+        origin: None,
+    }
+}
+
+fn engine(replicas: &[&Endpoint]) -> EngineRecord {
+    let urls: Vec<_> = replicas.iter().map(|replica| replica.url.clone()).collect();
+    EngineRecord::new("e", EngineKind::Vllm, &urls, "m")
+}
+
+fn pool(engine: &EngineRecord) -> Pool {
+    Pool::new(engine, None, Limits::default(), &Meters::default()).unwrap()
+}
+
+/// As many texts as are asked for: each is one token, its seed.
+fn texts(asked: &Asked) -> Value {
+    let choices = (0..asked.body["n"].as_i64().unwrap_or(1)).map(|i| {
+        json!({
+            "index": i, "text": "x", "finish_reason": "length",
+            "token_ids": [asked.body["seed"].as_i64().unwrap() + i],
+            "prompt_token_ids": asked.body["prompt"],
+        })
+    });
+    json!({ "model": "m", "choices": choices.collect::<Vec<_>>() })
+}
+
+/// A replica that takes requests for texts, and answers them by a status when it is let go.
+async fn held(status: u16) -> (Endpoint, watch::Sender<bool>) {
+    let (go, wait) = watch::channel(false);
+    let endpoint = Endpoint::late(Box::new(move |asked| {
+        let (mut wait, texts) = (wait.clone(), texts(asked));
+        Box::pin(async move {
+            wait.wait_for(|go| *go).await.unwrap();
+            (status, texts)
+        })
+    }))
+    .await;
+    (endpoint, go)
+}
+
+async fn is_asked(replica: &Endpoint) {
+    until("the replica is asked", async || (replica.count() > 0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_request_that_fails_when_all_replicas_are_drained_is_not_asked_for_ever() {
+    let (replica, go) = held(500).await;
+    let pool = pool(&engine(&[&replica]));
+    let draining = async {
+        is_asked(&replica).await;
+        pool.drain(std::slice::from_ref(&replica.url));
+        go.send(true).unwrap();
+    };
+    let asking = tokio::time::timeout(Duration::from_secs(30), pool.generate(request(1.0)));
+    let (outcome, ()) = tokio::join!(asking, draining);
+    let error = outcome.unwrap().unwrap_err();
+    assert!(matches!(error, EngineError::Draining { .. }), "{error}");
+    assert_eq!(replica.count(), 1);
+}
+
+#[tokio::test]
+async fn a_late_answer_is_waited_for_where_all_replicas_are_drained_meanwhile() {
+    let (replica, go) = held(200).await;
+    let pool = pool(&EngineRecord { hedge_ms: Some(1_000), ..engine(&[&replica]) });
+    let draining = async {
+        is_asked(&replica).await;
+        pool.drain(std::slice::from_ref(&replica.url));
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        go.send(true).unwrap();
+    };
+    let (outcome, ()) = tokio::join!(pool.generate(request(1.0)), draining);
+    assert_eq!(outcome.unwrap().token_ids, [1]);
+}
