@@ -80,6 +80,12 @@ pub struct Sampling {
 }
 
 impl Sampling {
+    /// Whether the likeliest token is taken every time, so that all samples of a prompt are the same.
+    #[must_use]
+    pub fn is_greedy(self) -> bool {
+        self.temperature <= 0.0
+    }
+
     /// Number among the samples of one prompt. Engines add it to the seed.
     #[must_use]
     pub fn of_sample(self, number: u32) -> Self {

@@ -99,3 +99,16 @@ async fn a_late_answer_is_waited_for_where_all_replicas_are_drained_meanwhile() 
     let (outcome, ()) = tokio::join!(pool.generate(request(1.0)), draining);
     assert_eq!(outcome.unwrap().token_ids, [1]);
 }
+
+#[tokio::test]
+async fn greedy_texts_of_one_prompt_are_asked_for_once() {
+    let replica = Endpoint::start(Box::new(|asked| (200, texts(asked)))).await;
+    let pool = pool(&engine(&[&replica]));
+    let greedy = pool.samples(request(0.0), 3).await.unwrap();
+    assert_eq!(greedy.iter().map(|text| text.token_ids[0]).collect::<Vec<_>>(), [1, 1, 1]);
+    let drawn = pool.samples(request(0.5), 3).await.unwrap();
+    assert_eq!(drawn.iter().map(|text| text.token_ids[0]).collect::<Vec<_>>(), [1, 2, 3]);
+    let asked = replica.asked("/v1/completions");
+    assert_eq!(asked.last().unwrap().body["n"], 3);
+    assert!(asked[..asked.len() - 1].iter().all(|asked| asked.body.get("n").is_none()));
+}

@@ -411,6 +411,7 @@ fn what_is_wrong_is_refused_in_vllms_words() {
         json!({ "top_k": -2 }),
         json!({ "min_p": 2 }),
         json!({ "n": 0 }),
+        json!({ "n": 2, "temperature": 0 }),
         json!({ "max_tokens": 0 }),
         json!({ "logprobs": 21 }),
         json!({ "cache_salt": "" }),

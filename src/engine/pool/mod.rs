@@ -19,6 +19,7 @@ use futures_util::future::{Either, join_all, select, try_join_all};
 use self::replica::{InFlight, Replica, Task};
 use super::{
     Adapter, Completion, Engine, EngineError, Probe, Request, Scored, Scoring, Tokenized, dialect,
+    only,
 };
 use crate::{
     domain::{
@@ -228,8 +229,13 @@ impl Engine for Pool {
         self.seeds
     }
 
+    /// Greedy texts of one prompt are the same text, so it is asked for once. vLLM rejects `n` above 1 then.
     async fn samples(&self, request: Request, count: u32) -> Result<Vec<Completion>, EngineError> {
-        self.answer(request, Task::Write(count)).await
+        if !request.sampling.is_greedy() {
+            return self.answer(request, Task::Write(count)).await;
+        }
+        let text = only(&self.name, self.answer(request, Task::Write(1)).await?)?;
+        Ok(vec![text; count as usize])
     }
 
     async fn score(&self, scoring: Scoring) -> Result<Vec<Scored>, EngineError> {

@@ -84,6 +84,10 @@ pub(super) fn submit(
         let message = format!("n must be at least 1, and n and prompts at most {most}, got {n}.");
         return Err(ApiError::bad_request(message));
     }
+    if n > 1 && sampling.temperature <= 0.0 {
+        let message = format!("n must be 1 when using greedy sampling, got {n}.");
+        return Err(ApiError::bad_request(message));
+    }
     if let Some(count) = logprobs.filter(|count| *count > MOST_LOGPROBS) {
         return Err(ApiError::bad_request(format!(
             "Requested sample logprobs of {count}, which is greater than max allowed: \
