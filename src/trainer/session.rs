@@ -48,20 +48,25 @@ impl Tinker {
         let creating = self.http.post("/api/v1/create_session", &body, SUBMIT);
         let creating = async { creating.await.map_err(|e| self.net(e)) };
         let wire::Session { session_id } = self.begin("create_session").end(creating).await?;
-        let beating = self.clone();
-        let beaten = session_id.clone();
+        // Before anything is in it: SkyRL never drops the models of a session that was silent from the start.
+        self.beat(&session_id).await;
+        let (beating, beaten) = (self.clone(), session_id.clone());
         let heartbeat = AbortOnDropHandle::new(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(HEARTBEAT).await;
-                let body = json!({ "session_id": beaten, "type": "session_heartbeat" });
-                if let Err(error) = beating.submit_plain("session_heartbeat", &body).await {
-                    tracing::warn!(trainer.name = %beating.name, %error, "heartbeat failed");
-                }
+                beating.beat(&beaten).await;
             }
         }));
         let models = AtomicU64::new(0);
         let session = Arc::new(Session { id: session_id, models, _heartbeat: heartbeat });
         *known = Arc::downgrade(&session);
         Ok(session)
+    }
+
+    async fn beat(&self, session: &str) {
+        let body = json!({ "session_id": session, "type": "session_heartbeat" });
+        if let Err(error) = self.submit_plain("session_heartbeat", &body).await {
+            tracing::warn!(trainer.name = %self.name, %error, "heartbeat failed");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Asked, ModelRole, Reduction, Run, Trainer, TrainerError, adapter,
@@ -116,10 +116,7 @@ impl Tinker {
         }
     }
 
-    pub(super) fn typed<T: DeserializeOwned>(
-        &self,
-        json: serde_json::Value,
-    ) -> Result<T, TrainerError> {
+    pub(super) fn typed<T: DeserializeOwned>(&self, json: Value) -> Result<T, TrainerError> {
         serde_json::from_value(json).map_err(|e| self.unreadable(e.to_string()))
     }
 
@@ -206,6 +203,44 @@ impl Tinker {
         Ok(unpacked.map_err(|e| self.net(e))??)
     }
 
+    /// Creates a model, and returns its id.
+    async fn create(&self, body: &Value) -> Result<String, TrainerError> {
+        let creating = self.begin("create_model");
+        let submitted = creating.part(self.submit("create_model", body)).await?;
+        let made = self.result::<Value>("create_model", &submitted.request_id);
+        match (submitted.model_id, creating.end(made).await) {
+            (Some(model_id), Ok(_)) => Ok(model_id),
+            (None, Ok(made)) => made["model_id"].as_str().map(ToOwned::to_owned).ok_or_else(|| {
+                self.failure("create_model", "the answer contains no model".into(), false)
+            }),
+            (Some(model_id), Err(error)) => {
+                // A late model would be nobody's.
+                self.abandon(&model_id).await;
+                Err(error)
+            }
+            (None, Err(error)) => Err(error),
+        }
+    }
+
+    /// Puts a saved state into a new model.
+    async fn load_state(&self, model_id: &str, path: &str) -> Result<(), TrainerError> {
+        let body = json!({
+            "model_id": model_id, "path": path, "optimizer": true, "type": "load_weights",
+        });
+        let asked = self.ask("load_weights", &body).await.map_err(|e| self.loads_already(e))?;
+        let _: Value = self.answer("load_weights", asked).await?;
+        Ok(())
+    }
+
+    /// Gives back the place of a model that no run came to have: the session may stay open for other runs, and trainers
+    /// have few places. Nobody waits for it.
+    async fn abandon(&self, model_id: &str) {
+        let body = json!({ "model_id": model_id, "type": "unload_model" });
+        if let Err(error) = self.submit_plain("unload_model", &body).await {
+            tracing::warn!(trainer.name = %self.name, model_id, %error, "a model is not unloaded");
+        }
+    }
+
     /// Why a new model does not load a state. A trainer that is asked twice, as by a proxy, may reject the second request:
     /// the next attempt has a model of its own.
     fn loads_already(&self, error: TrainerError) -> TrainerError {
@@ -233,7 +268,7 @@ fn passes(error: &NetError) -> bool {
 }
 
 fn detail(body: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(body)
+    serde_json::from_str::<Value>(body)
         .ok()
         .and_then(|value| Some(value.get("detail")?.as_str()?.to_owned()))
         .unwrap_or_else(|| body.to_owned())
@@ -272,27 +307,12 @@ impl Trainer for Tinker {
                 body["value_head"] = json!(head);
             }
         }
-        let creating = async {
-            let submitted = self.submit("create_model", &body).await?;
-            let made = self.result("create_model", &submitted.request_id).await?;
-            Ok((submitted, made))
-        };
-        let (submitted, made): (_, serde_json::Value) =
-            self.begin("create_model").end(creating).await?;
-        let model_id = submitted
-            .model_id
-            .or_else(|| Some(made.get("model_id")?.as_str()?.to_owned()))
-            .ok_or_else(|| TrainerError::Failed {
-                trainer: self.name.to_string(),
-                operation: "create_model",
-                reason: "the answer contains no model".into(),
-            })?;
-        if let Some(path) = state {
-            let body = json!({
-                "model_id": model_id, "path": path, "optimizer": true, "type": "load_weights",
-            });
-            let asked = self.ask("load_weights", &body).await.map_err(|e| self.loads_already(e))?;
-            let _: serde_json::Value = self.answer("load_weights", asked).await?;
+        let model_id = self.create(&body).await?;
+        if let Some(path) = state
+            && let Err(error) = self.load_state(&model_id, path).await
+        {
+            self.abandon(&model_id).await;
+            return Err(error);
         }
         Ok(Box::new(TinkerRun::new(self.clone(), session, model_id, role)))
     }

@@ -81,3 +81,39 @@ async fn a_loss_that_is_not_finite_is_not_tried_again() {
     let (_server, mut run) = trainer(move |_| (400, answer.clone())).await;
     assert!(matches!(run.save_state("x").await.unwrap_err().fault(), Fault::Retry(_)));
 }
+
+#[tokio::test]
+async fn a_session_beats_before_it_has_a_model() {
+    let (server, _run) = trainer(|_| (200, json!({}))).await;
+    assert_eq!(server.asked("/api/v1/session_heartbeat")[0].body["session_id"], "s");
+}
+
+#[tokio::test]
+async fn a_model_that_no_run_comes_to_have_is_unloaded() {
+    let opened = async |fails: &'static str| {
+        let server = Endpoint::start(Box::new(move |asked| {
+            let name = asked.path.rsplit('/').next().unwrap();
+            let failed = (400, json!({ "detail": "no" }));
+            match (name, asked.body["request_id"].as_str()) {
+                ("retrieve_future", Some(result)) if result == fails => failed,
+                (name, _) if name == fails => failed,
+                ("create_session", _) => (200, json!({ "session_id": "s" })),
+                ("create_model", _) => (200, json!({ "request_id": "made", "model_id": "m" })),
+                ("load_weights", _) => (200, json!({ "request_id": "loaded" })),
+                _ => (200, json!({})),
+            }
+        }))
+        .await;
+        let record = TrainerRecord::new("t", TrainerKind::Tinker, &server.url, "base");
+        let client = Tinker::new(&record, None, &Meters::default()).unwrap();
+        let run = client.open(ModelRole::Policy, 8, 1, Some(SAVED)).await;
+        let unloaded = server.asked("/api/v1/unload_model");
+        let unloaded: Vec<_> = unloaded.iter().map(|a| a.body["model_id"].clone()).collect();
+        (run.is_ok(), unloaded)
+    };
+    assert_eq!(opened("nothing").await, (true, Vec::new()));
+    assert_eq!(opened("create_model").await, (false, Vec::new()), "there is none");
+    for fails in ["made", "load_weights", "loaded"] {
+        assert_eq!(opened(fails).await, (false, vec![json!("m")]), "{fails}");
+    }
+}
