@@ -112,3 +112,14 @@ async fn greedy_texts_of_one_prompt_are_asked_for_once() {
     assert_eq!(asked.last().unwrap().body["n"], 3);
     assert!(asked[..asked.len() - 1].iter().all(|asked| asked.body.get("n").is_none()));
 }
+
+#[tokio::test]
+async fn a_models_own_settings_cut_nothing_from_what_is_sampled() {
+    let replica = Endpoint::start(Box::new(|asked| (200, texts(asked)))).await;
+    pool(&engine(&[&replica])).generate(request(1.0)).await.unwrap();
+    let asked = replica.asked("/v1/completions").pop().unwrap().body;
+    let whole = json!({ "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0 });
+    for (name, value) in whole.as_object().unwrap() {
+        assert_eq!(asked.get(name), Some(value), "{name}");
+    }
+}

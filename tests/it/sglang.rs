@@ -160,6 +160,10 @@ async fn tokens_go_in_and_come_out_under_the_adapter_that_was_asked_for() {
     assert_eq!(asked["lora_path"], "job-v1", "never by the model's name");
     assert_eq!(asked["sampling_params"]["sampling_seed"], 3);
     assert_eq!(asked["sampling_params"]["max_new_tokens"], 9);
+    assert_eq!(
+        asked["sampling_params"]["top_k"], -1,
+        "a server's preferred parameters cut nothing"
+    );
     let tokens = engine.tokenize_chat(&Context::of(vec![Message::user("hello")])).await.unwrap();
     assert_eq!(tokens, Tokenized::Count(11));
     let probe = engine.probe(&one, &[1, 8]).await.unwrap();

@@ -12,7 +12,7 @@ use super::{
     Dialect, Queue, Wire,
     wire::{
         ChatAnswer, ChatBody, Finish, GenerateAnswer, GenerateBody, LoadBody, LoraUpdate,
-        SamplingParams, ServerInfo,
+        SamplingParams, ServerInfo, WholeDistribution,
     },
 };
 use crate::{
@@ -120,6 +120,7 @@ impl Sglang {
             sampling_params: SamplingParams {
                 max_new_tokens: sampling.max_tokens,
                 temperature: sampling.temperature,
+                from: WholeDistribution::default(),
                 sampling_seed: sampling.seed,
                 stop: &request.stop,
                 no_stop_trim: !request.stop.is_empty(),

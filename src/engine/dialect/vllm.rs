@@ -9,7 +9,7 @@ use super::{
     Dialect, Queue, Wire,
     wire::{
         Choice, CompletionAnswer, CompletionBody, EngineInfo, LoadBody, PromptLogprob, Prompts,
-        Sleeping, TokenizeBody, TokenizedAnswer, Version,
+        Sleeping, TokenizeBody, TokenizedAnswer, Version, WholeDistribution,
     },
 };
 use crate::{
@@ -148,6 +148,7 @@ impl Dialect for Vllm {
             prompt: Prompts::One(&request.prompt),
             max_tokens: request.sampling.max_tokens,
             temperature: request.sampling.temperature,
+            from: WholeDistribution::default(),
             seed: request.sampling.seed,
             stop: &request.stop,
             include_stop_str_in_output: !request.stop.is_empty(),
@@ -175,6 +176,7 @@ impl Dialect for Vllm {
                 prompt: Prompts::Many(sent.clone()),
                 max_tokens: 1,
                 temperature: 0.0,
+                from: WholeDistribution::default(),
                 seed: None,
                 stop: &[],
                 include_stop_str_in_output: false,

@@ -18,6 +18,8 @@ pub(super) struct CompletionBody<'a> {
     pub prompt: Prompts<'a>,
     pub max_tokens: u32,
     pub temperature: f32,
+    #[serde(flatten)]
+    pub from: WholeDistribution,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -40,6 +42,22 @@ pub(super) struct CompletionBody<'a> {
     /// Keeps the prefix caches of two adapters apart on engines that key them by name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_salt: Option<&'a str>,
+}
+
+/// Sampling that leaves no token out, so that a text has the log-probabilities that are reported of it. Without these
+/// fields, the model's `generation_config.json` or the server's options decide.
+#[derive(Serialize)]
+pub(super) struct WholeDistribution {
+    top_p: f32,
+    top_k: i32,
+    min_p: f32,
+    repetition_penalty: f32,
+}
+
+impl Default for WholeDistribution {
+    fn default() -> Self {
+        Self { top_p: 1.0, top_k: -1, min_p: 0.0, repetition_penalty: 1.0 }
+    }
 }
 
 /// One prompt, or several that are answered one choice each.
@@ -179,6 +197,8 @@ pub(super) struct GenerateBody<'a> {
 pub(super) struct SamplingParams<'a> {
     pub max_new_tokens: u32,
     pub temperature: f32,
+    #[serde(flatten)]
+    pub from: WholeDistribution,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_seed: Option<i64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
