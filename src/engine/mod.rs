@@ -157,6 +157,19 @@ pub enum EngineError {
         /// In which way.
         what: String,
     },
+    /// A text was not there by its deadline: it takes longer, or the replica hangs.
+    #[error(
+        "engine {engine}: {replica} did not answer within {seconds} s; if texts need more time, raise \
+         --generation-seconds (nlac engines put)"
+    )]
+    Late {
+        /// Registered name.
+        engine: String,
+        /// Its URL.
+        replica: String,
+        /// The deadline.
+        seconds: u64,
+    },
     /// The engine cut the generation short.
     #[error("engine {engine} aborted the request")]
     Aborted {
@@ -197,7 +210,10 @@ impl EngineError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Net { source, .. } => source.is_transient(),
-            Self::Aborted { .. } | Self::Forgotten { .. } | Self::Draining { .. } => true,
+            Self::Late { .. }
+            | Self::Aborted { .. }
+            | Self::Forgotten { .. }
+            | Self::Draining { .. } => true,
             Self::Wrong { .. } | Self::Load { .. } => false,
         }
     }
@@ -223,7 +239,7 @@ impl EngineError {
     /// Whether it took a whole deadline to find out.
     #[must_use]
     const fn is_silence(&self) -> bool {
-        matches!(self, Self::Net { source: NetError::Timeout { .. }, .. })
+        matches!(self, Self::Late { .. } | Self::Net { source: NetError::Timeout { .. }, .. })
     }
 
     /// The engine that is away: it cannot be reached, serves nobody now, or all its replicas are drained.
@@ -241,6 +257,7 @@ impl EngineError {
     pub fn kind(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Net { source, .. } => return source.kind(),
+            Self::Late { .. } => "timeout",
             Self::Wrong { .. } => "wrong",
             Self::Aborted { .. } => "aborted",
             Self::Forgotten { .. } => "forgotten",

@@ -247,7 +247,7 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     }));
     let works = Faulty::engine(Box::new(|_, _| Fate::Pass));
     let (hangs, works) = tokio::join!(hangs, works);
-    let limits = Limits { generation_seconds: 2, ..Limits::default() };
+    let limits = Limits { generation_seconds: 5, ..Limits::default() };
     let urls = [hangs.url.clone(), works.url.clone()];
     let pair = EngineRecord::new("pair", EngineKind::Vllm, &urls, "help-desk-base");
     let pool = Pool::new(&pair, None, limits, &Meters::default()).unwrap();

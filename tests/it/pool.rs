@@ -5,6 +5,7 @@ use std::time::Duration;
 use nlac::{
     domain::{
         engine_limits::Limits,
+        fault::Fault,
         generation::Sampling,
         peer::{EngineKind, EngineRecord},
     },
@@ -37,7 +38,8 @@ fn engine(replicas: &[&Endpoint]) -> EngineRecord {
 }
 
 fn pool(engine: &EngineRecord) -> Pool {
-    Pool::new(engine, None, Limits::default(), &Meters::default()).unwrap()
+    let limits = Limits::of(engine, None);
+    Pool::new(engine, None, limits, &Meters::default()).unwrap()
 }
 
 /// As many texts as are asked for: each is one token, its seed.
@@ -45,7 +47,7 @@ fn texts(asked: &Asked) -> Value {
     let choices = (0..asked.body["n"].as_i64().unwrap_or(1)).map(|i| {
         json!({
             "index": i, "text": "x", "finish_reason": "length",
-            "token_ids": [asked.body["seed"].as_i64().unwrap() + i],
+            "token_ids": [asked.body["seed"].as_i64().unwrap_or_default() + i],
             "prompt_token_ids": asked.body["prompt"],
         })
     });
@@ -121,5 +123,22 @@ async fn a_models_own_settings_cut_nothing_from_what_is_sampled() {
     let whole = json!({ "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0 });
     for (name, value) in whole.as_object().unwrap() {
         assert_eq!(asked.get(name), Some(value), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_takes_too_long_is_asked_of_one_other_replica_alone() {
+    let (one, two, three) = tokio::join!(held(200), held(200), held(200));
+    let replicas = [&one.0, &two.0, &three.0];
+    for count in [3, 1] {
+        let mut engine = engine(&replicas[..count]);
+        engine.limits.generation_seconds = Some(1);
+        let before: usize = replicas.iter().map(|r| r.asked("/v1/completions").len()).sum();
+        let error = pool(&engine).generate(request(1.0)).await.unwrap_err();
+        assert!(matches!(error.fault(), Fault::Retry(_)) && error.kind() == "timeout", "{error}");
+        let told = "did not answer within 1 s; if texts need more time, raise --generation-seconds";
+        assert!(error.to_string().contains(told), "{error}");
+        let after: usize = replicas.iter().map(|r| r.asked("/v1/completions").len()).sum();
+        assert_eq!(after - before, count.min(2));
     }
 }

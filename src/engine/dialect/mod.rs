@@ -142,6 +142,16 @@ impl Wire {
         EngineError::Net { engine: self.engine.clone(), source }
     }
 
+    /// Why there is no text, and no score of one.
+    fn not_generated(&self, source: NetError) -> EngineError {
+        match source {
+            NetError::Timeout { peer: replica, seconds } => {
+                EngineError::Late { engine: self.engine.clone(), replica, seconds }
+            }
+            source => self.net(source),
+        }
+    }
+
     pub fn wrong(&self, what: impl Into<String>) -> EngineError {
         EngineError::Wrong { engine: self.engine.clone(), what: what.into() }
     }

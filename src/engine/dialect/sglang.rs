@@ -136,7 +136,7 @@ impl Sglang {
             {
                 wire.forgotten(adapter)
             }
-            _ => wire.net(error),
+            _ => wire.not_generated(error),
         })
     }
 

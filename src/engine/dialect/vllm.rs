@@ -76,7 +76,7 @@ impl Vllm {
         answer.map_err(|error| match &request.adapter {
             // It has restarted, and knows the base model alone.
             Some(adapter) if error.status() == Some(404) => wire.forgotten(adapter),
-            _ => wire.net(error),
+            _ => wire.not_generated(error),
         })
     }
 

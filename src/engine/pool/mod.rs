@@ -205,7 +205,9 @@ impl Pool {
             let everywhere = (0..self.replicas.len())
                 .all(|index| tried.contains(&index) || self.replicas[index].is_draining());
             let attempts = tried.len() as u32;
-            if attempts >= most || (everywhere && hopeless) {
+            // One other replica is asked, because this one may hang. What is late there too needs more time.
+            let late = matches!(error, EngineError::Late { .. }) && (everywhere || attempts > 1);
+            if late || attempts >= most || (everywhere && hopeless) {
                 return Err(error);
             }
             if everywhere {
