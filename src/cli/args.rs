@@ -127,8 +127,8 @@ pub struct DoctorArgs {
     /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Directory that this machine and the engines see under the same path. The test writes an adapter there
-    /// and removes it at the end.
+    /// Directory that this machine and the engines see: under the same path, or as the `adapter_dir` of an engine
+    /// that has one. The test writes an adapter there and removes it at the end.
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     pub shared: PathBuf,
 }

@@ -37,14 +37,15 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
             "a job needs an engine and a trainer; register them with `nlac engines put` and `nlac trainers put`",
         );
     }
-    // The directory is new for each run, because adapter names are used once.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
-    let place = std::path::absolute(&args.shared)?.join(format!("nlac-doctor-{now}"));
-    std::fs::create_dir_all(&place)
-        .map_err(|e| format!("cannot create {}: {e}; choose another --shared", place.display()))?;
+    let shared = std::path::absolute(&args.shared)?;
+    std::fs::create_dir_all(&shared)
+        .map_err(|e| format!("cannot create {}: {e}; choose another --shared", shared.display()))?;
     let json = args.output.json;
-    let mut findings = examine(engines, trainers, &place, now, json).await;
-    std::fs::remove_dir_all(&place)?;
+    let (mut findings, adapters) = examine_trainers(trainers, &shared, json).await?;
+    findings.extend(examine_engines(engines, adapters.first(), json).await);
+    for adapter in adapters {
+        std::fs::remove_dir_all(adapter.path)?;
+    }
     findings.extend(examine_environments(environments, json).await);
     conclude(&findings, json)
 }
@@ -75,42 +76,41 @@ async fn examine_environments(environments: Vec<EnvironmentRecord>, json: bool) 
     for record in environments {
         let key = api_key(record.api_key_env.as_deref(), std::slice::from_ref(&record.url));
         let findings = examine_environment(&record, key.as_deref(), &Effort::Quick).await;
-        if !json {
-            tell(&findings);
-        }
-        all.extend(findings);
+        add(findings, &mut all, json);
     }
     all
 }
 
-async fn examine(
-    engines: Vec<EngineRecord>,
+/// Examines trainers. What they train is written to directories that have the names of the adapters, as an engine with an
+/// `adapter_dir` looks for them.
+async fn examine_trainers(
     trainers: Vec<TrainerRecord>,
-    place: &Path,
-    now: u128,
+    shared: &Path,
     json: bool,
-) -> Vec<Finding> {
-    let add = |findings: Vec<Finding>, all: &mut Vec<Finding>| {
-        if !json {
-            tell(&findings);
-        }
-        all.extend(findings);
-    };
-    let mut all = Vec::new();
-    let mut adapters = Vec::new();
+) -> Result<(Vec<Finding>, Vec<Adapter>), Failure> {
+    // New for each run, because adapter names are used once.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    let (mut all, mut adapters) = (Vec::new(), Vec::new());
     for trainer in trainers {
-        let export = place.join(&trainer.name);
+        let name = format!("nlac-doctor-{}-{now}", trainer.name);
+        let path = shared.join(&name);
         let key = api_key(trainer.api_key_env.as_deref(), std::slice::from_ref(&trainer.url));
-        add(examine_trainer(&trainer, key.as_deref(), &export).await, &mut all);
-        if export.is_dir() {
-            adapters.push(Adapter {
-                name: format!("nlac-doctor-{}-{now}", trainer.name),
-                path: export,
-            });
+        let findings = examine_trainer(&trainer, key.as_deref(), &path).await;
+        add(findings, &mut all, json);
+        if path.is_dir() {
+            adapters.push(Adapter { name, path });
         }
     }
+    Ok((all, adapters))
+}
+
+async fn examine_engines(
+    engines: Vec<EngineRecord>,
+    adapter: Option<&Adapter>,
+    json: bool,
+) -> Vec<Finding> {
+    let mut all = Vec::new();
     for engine in engines {
-        let adapter = adapters.first();
         let key = api_key(engine.api_key_env.as_deref(), &engine.urls);
         if adapter.is_none() && engine.kind.serves_adapters() {
             report::error(&format!(
@@ -118,9 +118,17 @@ async fn examine(
                 engine.name
             ));
         }
-        add(examine_engine(&engine, key.as_deref(), adapter).await, &mut all);
+        add(examine_engine(&engine, key.as_deref(), adapter).await, &mut all, json);
     }
     all
+}
+
+/// Prints findings as they come, unless all are printed as JSON.
+fn add(findings: Vec<Finding>, all: &mut Vec<Finding>, json: bool) {
+    if !json {
+        tell(&findings);
+    }
+    all.extend(findings);
 }
 
 fn finding(Finding { peer, tried, outcome, took }: &Finding) -> Value {

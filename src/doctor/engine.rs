@@ -75,7 +75,7 @@ async fn examine_replica(
     let remedy =
         "check that it is running, that its URL is right and that it supports the API of its kind";
     let reached = async {
-        let pool = Pool::new(engine, key, Limits::of(engine, None), &Meters::default())?;
+        let pool = Pool::new(engine, key, limits(engine), &Meters::default())?;
         let info = pool.check().await?;
         Ok::<_, EngineError>((pool, info))
     };
@@ -129,7 +129,7 @@ async fn examine_replica(
         seen.attempt("repeat", remedy, pool.generate(asked()), told).await;
     }
     if let Some(adapter) = adapter {
-        examine_adapter(&pool, adapter, &prompt, seen).await;
+        examine_adapter(&pool, adapter, &prompt, remedy_of_load(engine), seen).await;
     }
     let remedy =
         "it answers one request but not many at the same time: lower its load, or see its log";
@@ -151,9 +151,30 @@ async fn examine_replica(
     seen.attempt("throughput", remedy, crowd, told).await;
 }
 
-async fn examine_adapter(pool: &Pool, adapter: &Adapter, prompt: &[u32], seen: &mut Examination) {
-    let remedy = "start vLLM with --enable-lora, --max-lora-rank of at least the job's rank and the environment \
-                  variable VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, and let it see the same files (--shared)";
+/// The limits of an engine. The adapter's files are there before it is asked for them, so nobody waits for a copy.
+fn limits(engine: &EngineRecord) -> Limits {
+    Limits { load_attempts: Limits::default().load_attempts, ..Limits::of(engine, None) }
+}
+
+/// What to change if an engine does not load an adapter.
+const fn remedy_of_load(engine: &EngineRecord) -> &'static str {
+    if engine.adapter_dir.is_some() {
+        "run doctor with --shared DIR, where DIR is the directory that the engine sees as its adapter_dir; start vLLM with \
+         --enable-lora, --max-lora-rank of at least the job's rank and the environment variable \
+         VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"
+    } else {
+        "start vLLM with --enable-lora, --max-lora-rank of at least the job's rank and the environment variable \
+         VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, and let it see the same files (--shared)"
+    }
+}
+
+async fn examine_adapter(
+    pool: &Pool,
+    adapter: &Adapter,
+    prompt: &[u32],
+    remedy: &'static str,
+    seen: &mut Examination,
+) {
     let loaded = seen.attempt("load adapter", remedy, pool.load(adapter), |()| String::new()).await;
     if loaded.is_none() {
         return;

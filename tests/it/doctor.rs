@@ -86,3 +86,25 @@ async fn what_works_and_what_does_not_are_told() {
     assert!(said.contains("\n4 of "), "{said}");
     service.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_sees_the_files_under_another_path_is_examined() {
+    let (service, place, elsewhere) = (Service::start().await, Place::new(), Place::new());
+    let seen = elsewhere.path().join("seen");
+    std::os::unix::fs::symlink(place.path(), &seen).unwrap();
+    let local = service.get("/v1/engines").await.1["data"][0].clone();
+    let mut body = json!({ "kind": "vllm", "urls": local["urls"], "base_model": local["base_model"],
+                           "model_dir": local["model_dir"], "adapter_dir": seen });
+    assert_eq!(service.put("/v1/engines/mounted", &body).await.0, 200);
+    let (well, said) = doctor(&service, &place).await;
+    assert!(well, "{said}");
+    let loaded = |line: &&str| line.contains(" mounted ") && line.contains(" use adapter ");
+    assert!(said.lines().find(loaded).is_some_and(|line| line.starts_with("ok ")), "{said}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing is left behind");
+
+    body["adapter_dir"] = json!("/nowhere");
+    assert_eq!(service.put("/v1/engines/mounted", &body).await.0, 200);
+    let (well, said) = doctor(&service, &place).await;
+    assert!(!well && said.contains("run doctor with --shared DIR"), "{said}");
+    service.stop().await;
+}
