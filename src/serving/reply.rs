@@ -39,12 +39,21 @@ pub(super) struct Said {
 }
 
 impl Voice {
-    /// Its answer.
+    /// Its answer, in the time that an agent waits.
     pub async fn reply(&self, context: &Context, wanted: Wanted<'_>) -> Result<Said, Refused> {
+        let patience = self.patience();
+        let late = |_| {
+            let what = format!("the model did not answer within {} s", patience.as_secs());
+            Refused::new(RefusedKind::Timeout, what)
+        };
+        tokio::time::timeout(patience, self.said(context, wanted)).await.map_err(late).flatten()
+    }
+
+    async fn said(&self, context: &Context, wanted: Wanted<'_>) -> Result<Said, Refused> {
         let (stop, sampling) = (wanted.stop, wanted.sampling);
         let (generation, prompt_ids) = match self {
             Self::Policy(policy) => write(policy, context, wanted).await.map_err(refused)?,
-            Self::Chat(engine, prompts) => {
+            Self::Chat(engine, prompts, _) => {
                 let speaker = ChatPolicy { engine: &**engine, prompts };
                 let reply = speaker.reply(context, sampling, wanted.seed).await;
                 (reply.map_err(refused)?, Vec::new())
@@ -108,7 +117,7 @@ fn prompt(job: &JobContext, context: &Context) -> Result<(Context, Vec<u32>), Fa
 }
 
 async fn write(
-    Answering { job, longest }: &Answering,
+    Answering { job, longest, .. }: &Answering,
     context: &Context,
     wanted: Wanted<'_>,
 ) -> Result<(Generation, Vec<i32>), Fault> {

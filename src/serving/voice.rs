@@ -23,7 +23,10 @@ use crate::{
         wire::{Refused, RefusedKind},
     },
     prompt::PromptSet,
-    store::{Store, checkpoints, jobs, peers},
+    store::{
+        Store, checkpoints, jobs,
+        peers::{self, EngineRow},
+    },
     work::JobContext,
 };
 
@@ -35,13 +38,16 @@ const BASE: i32 = -1;
 /// A prompt set whose policy sees what the agent sends, and nothing else.
 const AS_SENT: &str = "standard";
 
+/// How long an agent waits for an answer at least.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// Who answers.
 #[derive(Clone)]
 pub(super) enum Voice {
     /// A version of a job's policy.
     Policy(Arc<Answering>),
-    /// A chat engine. Its model is not trained.
-    Chat(Arc<dyn Frozen>, Arc<PromptSet>),
+    /// A chat engine, with how long an agent waits for it. Its model is not trained.
+    Chat(Arc<dyn Frozen>, Arc<PromptSet>, Duration),
 }
 
 /// A version of a job's policy.
@@ -49,9 +55,19 @@ pub(super) struct Answering {
     pub job: JobContext,
     /// Most tokens of a prompt and its answer together, where the engine says.
     pub longest: Option<u32>,
+    /// How long an agent waits for it.
+    patience: Duration,
 }
 
 impl Voice {
+    /// How long an agent waits for an answer.
+    pub fn patience(&self) -> Duration {
+        match self {
+            Self::Policy(policy) => policy.patience,
+            Self::Chat(_, _, patience) => *patience,
+        }
+    }
+
     /// The temperature where the agent names none.
     pub fn temperature(&self) -> f32 {
         match self {
@@ -169,7 +185,8 @@ impl Voices {
         let voice = match &whose {
             Whose::Engine(name) => {
                 let engine = self.peers.chat(&self.store, name).await.map_err(refused)?;
-                Voice::Chat(engine, self.as_sent()?)
+                let row = self.engine(name).await?;
+                Voice::Chat(engine, self.as_sent()?, patience(row.as_ref()))
             }
             Whose::Job(job, which) => Voice::Policy(Arc::new(self.policy(*job, *which).await?)),
         };
@@ -177,6 +194,13 @@ impl Voices {
         known.retain(|_, (at, _)| at.elapsed() < FRESH);
         known.insert(whose, (Instant::now(), voice.clone()));
         Ok(voice)
+    }
+
+    /// A registered engine.
+    async fn engine(&self, name: &str) -> Result<Option<EngineRow>, Refused> {
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let engines = peers::engines(&mut conn).await.map_err(unavailable)?;
+        Ok(engines.into_iter().find(|row| row.record.name == name))
     }
 
     fn as_sent(&self) -> Result<Arc<PromptSet>, Refused> {
@@ -214,10 +238,10 @@ impl Voices {
             }
             (_, None) => BASE,
         };
-        let engines = peers::engines(&mut conn).await.map_err(unavailable)?;
-        let engine = engines.into_iter().find(|row| row.record.name == job.spec.model.engine);
-        let longest = engine.and_then(|row| row.capabilities?.max_model_len);
         drop(conn);
+        let engine = self.engine(&job.spec.model.engine).await?;
+        let patience = patience(engine.as_ref());
+        let longest = engine.and_then(|row| row.capabilities?.max_model_len);
         let mut context = self.peers.context(&self.store, job, version).await.map_err(refused)?;
         context.bring(&self.peers).await.map_err(refused)?;
         if let Some(online) = &context.online {
@@ -225,8 +249,15 @@ impl Voices {
             let mut conn = self.store.acquire().await.map_err(unavailable)?;
             checkpoints::set_asked(&mut conn, &[online.id]).await.map_err(unavailable)?;
         }
-        Ok(Answering { job: context, longest })
+        Ok(Answering { job: context, longest, patience })
     }
+}
+
+/// How long an agent waits for an engine: as long as it may take to generate a text, on the second replica if the first is
+/// late.
+fn patience(engine: Option<&EngineRow>) -> Duration {
+    let generation = engine.map_or(0, |row| row.limits().generation_seconds);
+    PATIENCE.max(2 * Duration::from_secs(generation.into()))
 }
 
 /// The version of a job's checkpoint.
@@ -255,4 +286,27 @@ pub(super) fn refused(fault: Fault) -> Refused {
         Fault::Cancelled => (RefusedKind::Unavailable, "the service is shutting down".into()),
     };
     Refused::new(kind, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{PATIENCE, patience};
+    use crate::{
+        domain::peer::{EngineKind, EngineRecord},
+        store::peers::EngineRow,
+    };
+
+    #[test]
+    fn agents_wait_as_long_as_the_engine_may_take() {
+        let row = |seconds: Option<u32>| {
+            let mut record = EngineRecord::new("e", EngineKind::Vllm, &[], "base");
+            record.limits.generation_seconds = seconds;
+            EngineRow { record, capabilities: None, trouble: None, checked_at: None }
+        };
+        assert_eq!(patience(None), PATIENCE);
+        assert_eq!(patience(Some(&row(None))), PATIENCE);
+        assert_eq!(patience(Some(&row(Some(1_800)))), Duration::from_secs(3_600));
+    }
 }

@@ -25,8 +25,6 @@ use crate::{
 
 /// Maximum body: a conversation of some millions of characters.
 pub(in crate::api) const MOST: usize = 16 << 20;
-/// Timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(600);
 /// Time before a stream sends its headers. An error in this time gets its own status.
 const AT_ONCE: Duration = Duration::from_secs(3);
 /// Interval of keepalive messages in a stream.
@@ -187,11 +185,8 @@ async fn answer(
     let call = Call { id, dialect, asked: asked.clone(), body_hash, again };
     let episode_id = episode.id;
     // If the agent disconnects, the call is dropped and not stored.
-    let answering = async move {
-        let late = |_| Refused::new(RefusedKind::Timeout, "the model did not answer in time");
-        timeout(PATIENCE, state.gateway.record(&episode, call)).await.map_err(late).flatten()
-    };
-    let mut answering: Answering = Box::pin(answering);
+    let mut answering: Answering =
+        Box::pin(async move { state.gateway.record(&episode, call).await });
     if !asked.stream {
         return match answering.await {
             Ok(answer) => named(episode_id, Json(dialect.answer(&asked, &answer)).into_response()),
