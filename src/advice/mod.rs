@@ -6,7 +6,7 @@ mod answer;
 mod question;
 mod version;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -36,8 +36,7 @@ use crate::{
 const AT_ONCE: usize = 4;
 /// Maximum number of running and waiting requests. Further ones are rejected.
 const MOST: usize = 32;
-/// How long a caller waits until an adapter is loaded.
-const LOADING: Duration = Duration::from_secs(20);
+
 /// Answers questions about actions with the engines of the fleet.
 pub struct Critics {
     store: Store,
@@ -90,8 +89,7 @@ impl Consult for Critics {
         let (context, _) = self.context(Version::Checkpoint(checkpoint)).await?;
         let Some(online) = &context.online else { return Ok(()) };
         let checkpoints = [online];
-        let loading = load_and_probe(&*context.engine, &context.encoder, &checkpoints);
-        tokio::time::timeout(LOADING, loading).await.map_err(Fault::retry)??;
+        load_and_probe(&*context.engine, &context.encoder, &checkpoints).await?;
         let found = context.engine.check().await.map_err(|e| e.to_string());
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let engine = &context.job.spec.model.engine;

@@ -1,5 +1,7 @@
 //! Decisions about a checkpoint: promote it, or continue its job from it.
 
+use std::time::Duration;
+
 use axum::{Extension, Json, extract::State};
 use garde::Validate;
 use serde::Deserialize;
@@ -18,7 +20,7 @@ use crate::{
         access::Actor,
         checkpoint::CheckpointRole,
         event::EventKind,
-        ids::CheckpointId,
+        ids::{CheckpointId, JobId},
         job::{Job, JobStatus},
     },
     store::{
@@ -26,6 +28,9 @@ use crate::{
         read::jobs::{self as read_jobs, CheckpointRow},
     },
 };
+
+/// How long a caller waits until the adapter is loaded.
+const LOADING: Duration = Duration::from_secs(20);
 
 /// Body of a decision. It is optional.
 #[derive(Debug, Default, Deserialize, ToSchema, Validate)]
@@ -95,14 +100,24 @@ pub(super) async fn promote(
         events::append(&mut tx, job.id, EventKind::Promoted, &message, data).await?;
     }
     tx.commit().await.map_err(StoreError::from)?;
-    // An unreachable engine gets the adapter when it is reachable again.
-    if let Err(error) = state.critic.keep(id).await {
-        let mut conn = state.store.acquire().await?;
-        let message =
-            format!("the promoted adapter {} is not loaded yet: {error}", checkpoint.name);
-        events::append(&mut conn, job.id, EventKind::Warned, &message, json!({})).await?;
-    }
+    let loading = tokio::spawn(keep(state.clone(), checkpoint.name, id, job.id));
+    // A large adapter takes longer than a request may, so its loading goes on alone.
+    let _ = tokio::time::timeout(LOADING, loading).await;
     read(&state, id).await
+}
+
+/// Has the engine load a promoted adapter, in the time that the engine's limits allow. An unreachable engine gets it when it
+/// is reachable again.
+async fn keep(state: AppState, name: String, id: CheckpointId, job: JobId) {
+    let Err(error) = state.critic.keep(id).await else { return };
+    let message = format!("the promoted adapter {name} is not loaded yet: {error}");
+    let warned = async {
+        let mut conn = state.store.acquire().await?;
+        events::append(&mut conn, job, EventKind::Warned, &message, json!({})).await
+    };
+    if let Err(error) = warned.await {
+        tracing::warn!(%error, "cannot store the event: {message}");
+    }
 }
 
 /// Demotes a checkpoint. Its job then has no promoted checkpoint.

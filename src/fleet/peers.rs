@@ -269,6 +269,7 @@ impl Peers {
         self.pool(registered(engine))?.wake().await.map_err(|e| e.fault())
     }
 
+    /// Asks all replicas at once. Each request has the engine's own deadline.
     async fn ask_engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, Fault> {
         // By a client of its own: how many requests an engine gets follows from what is found here.
         let limits = Limits::of(record, None);
@@ -280,7 +281,7 @@ impl Peers {
                 Chat::new(record, key, limits)?.check().await
             }
         };
-        in_time(async { asking.await.map_err(|e| e.fault()) }).await
+        asking.await.map_err(|e| e.fault())
     }
 
     async fn ask_trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, Fault> {
@@ -341,7 +342,7 @@ fn registered(row: EngineRow) -> Registered {
 /// Prompt sets that are kept.
 const MOST_PROMPTS: usize = 64;
 
-/// Timeout for finding a server's capabilities. The client that registers it waits.
+/// Timeout for finding the capabilities of a trainer or an environment. The client that registers it waits.
 const DISCOVERY: Duration = Duration::from_secs(10);
 
 #[async_trait]

@@ -1,6 +1,6 @@
 //! What a pool makes of replicas that fail, are late or are drained while a request is under way.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nlac::{
     domain::{
@@ -141,4 +141,21 @@ async fn a_text_that_takes_too_long_is_asked_of_one_other_replica_alone() {
         let after: usize = replicas.iter().map(|r| r.asked("/v1/completions").len()).sum();
         assert_eq!(after - before, count.min(2));
     }
+}
+
+#[tokio::test]
+async fn replicas_that_hang_cost_one_deadline_when_all_are_checked() {
+    let (one, two, three) = tokio::join!(held(200), held(200), held(200));
+    let works = Endpoint::start(Box::new(|asked| match asked.path.as_str() {
+        "/version" => (200, json!({ "version": "0.33.0" })),
+        "/v1/models" => (200, json!({ "data": [{ "id": "m", "max_model_len": 100 }] })),
+        _ => (404, json!({})),
+    }))
+    .await;
+    let mut engine = engine(&[&one.0, &two.0, &works, &three.0]);
+    engine.limits.control_seconds = Some(2);
+    let begun = Instant::now();
+    let found = pool(&engine).check().await.unwrap();
+    assert_eq!((found.max_model_len, found.runtime_adapters), (Some(100), false));
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }

@@ -219,8 +219,7 @@ impl Dialect for Sglang {
     }
 
     async fn check(&self) -> Result<EngineCapabilities, EngineError> {
-        let info = self.server_info().await?;
-        let models = self.0.models().await?;
+        let (info, models) = tokio::try_join!(self.server_info(), self.0.models())?;
         let base = models.data.iter().find(|card| card.id == self.0.base_model);
         let max_running = info.max_running();
         Ok(EngineCapabilities {

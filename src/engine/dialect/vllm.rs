@@ -230,18 +230,22 @@ impl Dialect for Vllm {
         }
     }
 
+    /// All at once: a replica that hangs costs one deadline.
     async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         let Self(wire) = self;
-        let version = wire.http.get("/version", wire.deadlines.control).await;
+        let (version, models, route, asleep, info) = tokio::join!(
+            wire.http.get::<Version>("/version", wire.deadlines.control),
+            wire.models(),
+            // The route exists only where run-time updates are on; it answers to nothing but POST.
+            wire.http.get_bytes("/v1/load_lora_adapter", wire.deadlines.control),
+            // These two are there in development mode only.
+            wire.http.get::<Sleeping>("/is_sleeping", wire.deadlines.control),
+            wire.http.get::<EngineInfo>(INFO, wire.deadlines.control),
+        );
         let Version { version } = version.map_err(|e| wire.net(e))?;
-        let models = wire.models().await?;
+        let models = models?;
         let base = models.data.iter().find(|card| card.id == wire.base_model);
-        // The route exists only where run-time updates are on; it answers to nothing but POST.
-        let route = wire.http.get_bytes("/v1/load_lora_adapter", wire.deadlines.control).await;
         let runtime_adapters = route.map_or_else(|e| e.status() != Some(404), |_| true);
-        // These two are there in development mode only.
-        let asleep = wire.http.get::<Sleeping>("/is_sleeping", wire.deadlines.control).await;
-        let info = wire.http.get::<EngineInfo>(INFO, wire.deadlines.control).await;
         Ok(EngineCapabilities {
             version,
             max_model_len: base.and_then(|card| card.max_model_len),

@@ -301,13 +301,13 @@ impl Engine for Pool {
         last
     }
 
-    /// What all replicas together serve, and what each of them can do: the version of the first that answers,
-    /// every name, the lowest bounds.
+    /// What all replicas together serve, and what each of them can do: the version of the first of those that answer,
+    /// every name, the lowest bounds. All are asked at once, so one that hangs costs one deadline.
     async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         let mut all: Option<EngineCapabilities> = None;
         let mut last = None;
-        for replica in self.open() {
-            match replica.dialect.check().await {
+        for answer in join_all(self.open().map(|replica| replica.dialect.check())).await {
+            match answer {
                 Ok(info) => all = Some(all.map_or(info.clone(), |all| all.and(info))),
                 Err(error) => last = Some(error),
             }
