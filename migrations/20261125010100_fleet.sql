@@ -125,6 +125,7 @@ create table trainers (
     base_model   text not null,
     model        text not null,             -- the model's name in specs
     api_key_env  text,                      -- an environment variable: never the key
+    limits       jsonb not null default '{}',       -- those that are set
     capabilities jsonb,                     -- null: never reached
     trouble      text,                      -- why it did not answer when last asked
     checked_at   timestamptz,

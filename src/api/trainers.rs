@@ -19,7 +19,10 @@ use super::{
     view::peers::TrainerView,
 };
 use crate::{
-    domain::peer::{TrainerKind, TrainerRecord},
+    domain::{
+        peer::{TrainerKind, TrainerRecord},
+        trainer_limits::TrainerLimits,
+    },
     store::{StoreError, peers, registrations},
 };
 
@@ -52,6 +55,10 @@ pub struct PutTrainer {
     #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
     #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_TINKER")]
     api_key_env: Option<String>,
+    /// Limits on what is asked of it. What is left out has its default.
+    #[garde(dive)]
+    #[serde(default)]
+    limits: TrainerLimits,
 }
 
 /// Lists trainers, by name.
@@ -115,6 +122,7 @@ pub(super) async fn put(
         model: body.model.unwrap_or_else(|| body.base_model.clone()),
         base_model: body.base_model,
         api_key_env: body.api_key_env,
+        limits: body.limits,
     };
     peers::put_trainer(&mut *state.store.acquire().await?, &record).await?;
     let found = state.discover.trainer(&record).await;

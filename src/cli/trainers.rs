@@ -67,6 +67,8 @@ fn names(all: &Value) -> String {
 
 fn show(trainer: &Value) {
     let found = &trainer["capabilities"];
+    let limits = &trainer["limits_in_effect"];
+    let [seconds, mib] = ["operation_seconds", "answer_mib"].map(|name| cell(&limits[name]));
     listing::facts(&[
         ("name", text(&trainer["name"])),
         ("kind", text(&trainer["kind"])),
@@ -77,6 +79,7 @@ fn show(trainer: &Value) {
         ("asked", asked(trainer)),
         ("can", Some(capabilities(found)).filter(|can| !can.is_empty())),
         ("losses", Some(names(&found["losses"])).filter(|losses| !losses.is_empty())),
+        ("limits", Some(format!("operation {seconds} s, answer {mib} MiB"))),
         ("API key", text(&trainer["api_key_env"])),
     ]);
 }
@@ -85,6 +88,9 @@ async fn put(api: &Api, args: PutArgs, json: bool) -> Result<(), Failure> {
     let body = json!({
         "kind": args.kind, "url": args.url, "base_model": args.base_model, "model": args.model,
         "api_key_env": args.api_key_env,
+        "limits": {
+            "operation_seconds": args.operation_seconds, "answer_mib": args.answer_mib,
+        },
     });
     let route = named(ROUTE, &args.name, "choose letters, digits, - and _")?;
     let trainer = api.put(&route, &body).await?;

@@ -64,4 +64,11 @@ pub struct PutArgs {
     /// `NLAC_PEER_KEY_`.
     #[arg(long, value_name = "VAR")]
     pub api_key_env: Option<String>,
+    /// Seconds within which the result of an operation must be there, compilation included. The default is 900.
+    #[arg(long, value_name = "SECONDS")]
+    pub operation_seconds: Option<u32>,
+    /// Maximum size of an answer in MiB. As JSON, the log-probabilities of a million tokens take about 30. The default is
+    /// 256.
+    #[arg(long, value_name = "MIB")]
+    pub answer_mib: Option<u32>,
 }

@@ -28,6 +28,7 @@ pub mod seed;
 pub mod series;
 pub mod service_key;
 pub mod spec;
+pub mod trainer_limits;
 pub mod training;
 pub mod webhook;
 pub mod work;

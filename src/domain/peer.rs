@@ -12,6 +12,7 @@ use super::{
     peer_key::PeerKeyError,
     prompt::Switches,
     text_enum::text_enum,
+    trainer_limits::TrainerLimits,
 };
 
 /// Name of the engine and of the trainer that the service runs itself, unless `--no-local` is set.
@@ -119,6 +120,9 @@ pub struct TrainerRecord {
     pub model: String,
     /// Environment variable of this service with the trainer's API key.
     pub api_key_env: Option<String>,
+    /// Limits that the registration sets. Null means that the default is in effect.
+    #[sqlx(json)]
+    pub limits: TrainerLimits,
 }
 
 impl TrainerRecord {
@@ -132,6 +136,7 @@ impl TrainerRecord {
             base_model: base_model.to_owned(),
             model: base_model.to_owned(),
             api_key_env: None,
+            limits: TrainerLimits::default(),
         }
     }
 }

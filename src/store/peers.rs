@@ -95,11 +95,11 @@ pub async fn put_trainer(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- peers::put_trainer
-         insert into trainers as t (name, kind, url, base_model, model, api_key_env)
-         values ($1, $2, $3, $4, $5, $6)
+         insert into trainers as t (name, kind, url, base_model, model, api_key_env, limits)
+         values ($1, $2, $3, $4, $5, $6, $7)
          on conflict (name) do update set kind = excluded.kind, url = excluded.url,
              base_model = excluded.base_model, model = excluded.model,
-             api_key_env = excluded.api_key_env, updated_at = now(),
+             api_key_env = excluded.api_key_env, limits = excluded.limits, updated_at = now(),
              capabilities = case when (t.kind, t.url, t.base_model)
                  is distinct from (excluded.kind, excluded.url, excluded.base_model)
                  then null else t.capabilities end",
@@ -110,6 +110,7 @@ pub async fn put_trainer(
     .bind(&trainer.base_model)
     .bind(&trainer.model)
     .bind(&trainer.api_key_env)
+    .bind(Json(&trainer.limits))
     .execute(conn)
     .await?;
     Ok(())
@@ -224,7 +225,7 @@ pub async fn engine(conn: &mut PgConnection, name: &str) -> Result<Option<Engine
 
 /// A trainer, without conditions.
 const TRAINERS: &str = "-- peers::trainers
-         select name, kind, url, base_model, model, api_key_env, capabilities, trouble, checked_at
+         select name, kind, url, base_model, model, api_key_env, limits, capabilities, trouble, checked_at
          from trainers where true";
 
 /// All trainers, by name.

@@ -246,7 +246,10 @@ pub enum TrainerError {
         reason: String,
     },
     /// No result in time; what was done is unknown.
-    #[error("trainer {trainer}: no result of {operation} within {seconds} s")]
+    #[error(
+        "trainer {trainer}: no result of {operation} within {seconds} s; if it needs more time, raise --operation-seconds \
+         (nlac trainers put)"
+    )]
     Late {
         /// Registered name.
         trainer: String,

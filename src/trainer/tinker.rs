@@ -16,15 +16,16 @@ use super::{
     wire::{Capabilities, Polled, Submitted},
 };
 use crate::{
-    domain::peer::{TrainerCapabilities, TrainerRecord},
+    domain::{
+        peer::{TrainerCapabilities, TrainerRecord},
+        trainer_limits::Limits,
+    },
     net::{Client, NetError, Secret, pause_after, retry},
     telemetry::Meters,
 };
 
 /// Deadline of a submission; the work itself is polled for.
 pub(super) const SUBMIT: Duration = Duration::from_secs(60);
-/// Deadline of one operation, compilation included.
-const OPERATION: Duration = Duration::from_secs(900);
 /// Deadline of one poll; servers hold a poll for up to five minutes.
 pub(super) const POLL: Duration = Duration::from_secs(330);
 /// How long the next piece of an archive may take. A trainer may read the whole adapter before the first one.
@@ -45,6 +46,8 @@ pub struct Tinker {
     pub(super) http: Client,
     pub(super) sessions: Sessions,
     pub(super) format: KnownFormat,
+    /// Deadline of one operation, compilation included.
+    operation: Duration,
     last_result: LastResult,
     meters: Meters,
 }
@@ -60,8 +63,10 @@ impl Tinker {
         meters: &Meters,
     ) -> Result<Self, TrainerError> {
         let TrainerRecord { name, url, base_model, kind, .. } = trainer;
+        let limits = Limits::from(trainer.limits);
         let http = Client::with_secret(url, key.map(Secret::api_key))
-            .map_err(|source| TrainerError::Net { trainer: name.clone(), source })?;
+            .map_err(|source| TrainerError::Net { trainer: name.clone(), source })?
+            .at_most(limits.answer_bytes());
         let reduction = Reduction::of_kind(*kind);
         operation::announce(meters, name);
         Ok(Self {
@@ -71,6 +76,7 @@ impl Tinker {
             http,
             sessions: Sessions::default(),
             format: KnownFormat::default(),
+            operation: limits.operation(),
             last_result: LastResult::default(),
             meters: meters.clone(),
         })
@@ -158,8 +164,8 @@ impl Tinker {
                 pause_after(faults, POLL_PAUSE).await;
             }
         };
-        tokio::time::timeout(OPERATION, polling).await.unwrap_or_else(|_| {
-            let seconds = OPERATION.as_secs();
+        tokio::time::timeout(self.operation, polling).await.unwrap_or_else(|_| {
+            let seconds = self.operation.as_secs();
             Err(TrainerError::Late { trainer: trainer(), operation, seconds })
         })
     }

@@ -76,7 +76,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("list_wanted_adapters", "sync --engine mine --dir adapters"),
     ("list_trainers", "trainers list"),
     ("get_trainer", "trainers show mine"),
-    ("put_trainer", "trainers put mine http://a:1 --base-model m --kind skyrl_jax"),
+    (
+        "put_trainer",
+        "trainers put mine http://a:1 --base-model m --kind skyrl_jax --operation-seconds 60 --answer-mib 64",
+    ),
     ("delete_trainer", "trainers delete mine"),
     ("list_environments", "environments list"),
     ("get_environment", "environments show desk"),

@@ -96,7 +96,17 @@ async fn trainers_are_registered_shown_and_deleted() {
     }
     let listed = run(&["list"]).await.out;
     assert!(listed.lines().any(|line| line.starts_with("mine") && line.contains(&url)), "{listed}");
-    assert_eq!(run(&["show", "mine", "--json"]).await.json()["model"], "desk");
+    let shown = run(&["show", "mine", "--json"]).await.json();
+    assert_eq!(
+        (&shown["model"], &shown["limits_in_effect"]["answer_mib"]),
+        (&json!("desk"), &json!(256))
+    );
+    let limited = run(&[&put[..], &["--operation-seconds", "60", "--json"]].concat()).await.json();
+    assert_eq!(limited["limits"], json!({ "operation_seconds": 60, "answer_mib": null }));
+    let shown = run(&["show", "mine"]).await.out;
+    assert!(shown.contains("operation 60 s, answer 256 MiB"), "{shown}");
+    let refused = run(&[&put[..], &["--answer-mib", "0"]].concat()).await;
+    assert!(!refused.well && refused.err.contains("answer_mib"), "{}", refused.err);
     assert_eq!(run(&["delete", "mine", "--json"]).await.json()["deleted"], "mine");
     let gone = run(&["delete", "mine"]).await;
     assert!(!gone.well && gone.err.contains("there is no trainer mine"), "{}", gone.err);

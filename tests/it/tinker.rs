@@ -6,6 +6,7 @@ use nlac::{
     domain::{
         fault::Fault,
         peer::{TrainerKind, TrainerRecord},
+        trainer_limits::TrainerLimits,
     },
     telemetry::Meters,
     trainer::{ModelRole, Run, Tinker, Trainer, TrainerError},
@@ -16,6 +17,13 @@ use crate::support::endpoint::Endpoint;
 
 /// A trainer whose n-th poll (from 1) for the saved weights answers by `polled`.
 async fn trainer(
+    polled: impl Fn(u32) -> (u16, Value) + Send + 'static,
+) -> (Endpoint, Box<dyn Run>) {
+    limited(TrainerLimits::default(), polled).await
+}
+
+async fn limited(
+    limits: TrainerLimits,
     polled: impl Fn(u32) -> (u16, Value) + Send + 'static,
 ) -> (Endpoint, Box<dyn Run>) {
     let polls = AtomicU32::new(0);
@@ -31,6 +39,7 @@ async fn trainer(
     }))
     .await;
     let record = TrainerRecord::new("t", TrainerKind::Tinker, &server.url, "base");
+    let record = TrainerRecord { limits, ..record };
     let client = Tinker::new(&record, None, &Meters::default()).unwrap();
     let run = client.open(ModelRole::Policy, 8, 1, None).await.unwrap();
     (server, run)
@@ -116,4 +125,23 @@ async fn a_model_that_no_run_comes_to_have_is_unloaded() {
     for fails in ["made", "load_weights", "loaded"] {
         assert_eq!(opened(fails).await, (false, vec![json!("m")]), "{fails}");
     }
+}
+
+#[tokio::test]
+async fn deadline_and_size_of_an_answer_are_those_of_the_registration() {
+    let again = json!({ "type": "try_again", "request_id": "saved", "queue_state": "active" });
+    let limits = TrainerLimits { operation_seconds: Some(1), ..TrainerLimits::default() };
+    let (_server, mut run) = limited(limits, move |_| (200, again.clone())).await;
+    let error = run.save_state("x").await.unwrap_err();
+    assert!(matches!(error, TrainerError::Late { seconds: 1, .. }), "{error}");
+    assert!(error.to_string().contains("raise --operation-seconds"), "{error}");
+
+    let large = json!({ "path": SAVED, "padding": "x".repeat(2 << 20) });
+    let answer = large.clone();
+    let limits = TrainerLimits { answer_mib: Some(1), ..TrainerLimits::default() };
+    let (_server, mut run) = limited(limits, move |_| (200, answer.clone())).await;
+    let error = run.save_state("x").await.unwrap_err();
+    assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
+    let (_server, mut run) = trainer(move |_| (200, large.clone())).await;
+    assert_eq!(run.save_state("x").await.unwrap(), SAVED);
 }

@@ -8,6 +8,7 @@ use crate::{
     domain::{
         engine_limits::Limits,
         peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+        trainer_limits,
     },
     store::peers::{EngineRow, TrainerRow},
 };
@@ -48,6 +49,8 @@ pub struct TrainerView {
     /// Its registration.
     #[serde(flatten)]
     pub record: TrainerRecord,
+    /// The limits in effect.
+    pub limits_in_effect: trainer_limits::Limits,
     /// Capabilities; null if it was never reached.
     pub capabilities: Option<TrainerCapabilities>,
     /// Why the last contact failed; null if it succeeded.
@@ -61,6 +64,7 @@ pub struct TrainerView {
 impl From<TrainerRow> for TrainerView {
     fn from(row: TrainerRow) -> Self {
         Self {
+            limits_in_effect: row.record.limits.into(),
             record: row.record,
             capabilities: row.capabilities.map(|found| found.0),
             trouble: row.trouble,

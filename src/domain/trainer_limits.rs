@@ -1,0 +1,56 @@
+//! Limits on what is asked of a trainer.
+
+use std::time::Duration;
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Limits that a registration sets.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema, Validate,
+)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainerLimits {
+    /// Seconds within which the result of an operation must be there, compilation included. The default is 900.
+    #[garde(inner(range(min = 1, max = 86_400)))]
+    #[schema(minimum = 1, maximum = 86_400)]
+    pub operation_seconds: Option<u32>,
+    /// Maximum size of an answer, MiB. As JSON, the log-probabilities of a million tokens take about 30. The default is 256.
+    #[garde(inner(range(min = 1, max = 16_384)))]
+    #[schema(minimum = 1, maximum = 16_384)]
+    pub answer_mib: Option<u32>,
+}
+
+/// Limits of a trainer in effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TrainerLimitsInEffect)]
+pub struct Limits {
+    /// Deadline of an operation in seconds.
+    pub operation_seconds: u32,
+    /// Maximum size of an answer, MiB.
+    pub answer_mib: u32,
+}
+
+impl From<TrainerLimits> for Limits {
+    fn from(set: TrainerLimits) -> Self {
+        Self {
+            operation_seconds: set.operation_seconds.unwrap_or(900),
+            answer_mib: set.answer_mib.unwrap_or(256),
+        }
+    }
+}
+
+impl Limits {
+    /// Deadline of an operation.
+    #[must_use]
+    pub fn operation(self) -> Duration {
+        Duration::from_secs(self.operation_seconds.into())
+    }
+
+    /// Maximum size of an answer in bytes.
+    #[must_use]
+    pub const fn answer_bytes(self) -> usize {
+        (self.answer_mib as usize) << 20
+    }
+}
