@@ -101,7 +101,7 @@ pub(super) async fn promote(
     }
     tx.commit().await.map_err(StoreError::from)?;
     let loading = tokio::spawn(keep(state.clone(), checkpoint.name, id, job.id));
-    // A large adapter takes longer than a request may, so its loading goes on alone.
+    // A large adapter takes longer than a request may, so its loading continues alone.
     let _ = tokio::time::timeout(LOADING, loading).await;
     read(&state, id).await
 }
