@@ -10,6 +10,7 @@ use crate::{
         engine_limits::Limits,
         generation::Sampling,
         peer::{EngineCapabilities, EngineRecord},
+        reasoning,
     },
     engine::{
         Adapter, Chat, Completion, Engine, EngineError, Frozen, Pool, Probe, Request, Tokenized,
@@ -19,6 +20,8 @@ use crate::{
     telemetry::Meters,
 };
 
+/// Tokens that a chat endpoint may write. A model that reasons needs most of them before it answers.
+const CHAT_TOKENS: u32 = 1024;
 /// Requests at a time when speed is measured, and tokens that each may write.
 const CROWD: (u64, u32) = (64, 32);
 
@@ -53,7 +56,7 @@ async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Exami
         |(_, info): &(Chat, EngineCapabilities)| format!("serves {}", info.models.join(", "));
     let Some((chat, _)) = seen.attempt("reach", remedy, reached, told).await else { return };
     // Not 1: models that sample by their own accept that value alone.
-    let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: None };
+    let sampling = Sampling { temperature: 0.5, max_tokens: CHAT_TOKENS, seed: None };
     let hello = Context::of(vec![Message::user("hello")]);
     let told = |c: &Completion| {
         let own = if c.own_temperature {
@@ -61,6 +64,10 @@ async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Exami
         } else {
             ""
         };
+        if reasoning::said(&c.text).trim().is_empty() {
+            let advice = "give its parts a higher max_tokens";
+            return format!("{} gives no answer in {CHAT_TOKENS} tokens: {advice}{own}", c.model);
+        }
         format!("{} answers{own}", c.model)
     };
     seen.attempt("answer", remedy, chat.answer(&hello, sampling), told).await;

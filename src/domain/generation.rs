@@ -121,7 +121,7 @@ pub struct Generation {
     /// Tokens in the prompt, as the engine counted them.
     pub prompt_tokens: i32,
     /// Generated tokens, including the end-of-text token if the engine returns it. For a frozen model, the
-    /// tokens in which the job's own model would write the text.
+    /// tokens in which the job's own model would write the text; none if it gave no answer.
     pub token_ids: Vec<i32>,
     /// Natural log-probability of each token under the weights. Only for the policy's actions and the
     /// evaluator's verdicts. None if a budget closed the reasoning, because the model did not sample the tokens that close it.

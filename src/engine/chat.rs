@@ -149,6 +149,7 @@ impl Chat {
     }
 
     /// The text, with calls of tools as Hermes-style templates write them: chat endpoints tell them apart from the text.
+    /// It is empty if the model only reasoned.
     fn checked(
         wire: &Wire,
         (answer, own_temperature): (ChatAnswer, bool),
@@ -156,10 +157,13 @@ impl Chat {
     ) -> Result<Completion, EngineError> {
         let [choice] = <[_; 1]>::try_from(answer.choices)
             .map_err(|all| wire.wrong(format!("asked for one choice, got {}", all.len())))?;
-        let finish_reason = match choice.finish_reason.as_deref() {
+        let ended = match choice.finish_reason.as_deref() {
             Some("stop" | "eos_token" | "stop_sequence") => FinishReason::Stop,
             Some("tool_calls") if may_call => FinishReason::Stop,
             Some("length") => FinishReason::Length,
+            Some("content_filter") => {
+                return Err(EngineError::Filtered { engine: wire.engine.clone() });
+            }
             Some("abort") => return Err(wire.aborted()),
             other => {
                 return Err(wire.wrong(format!("it ended for {other:?} without a usable text")));
@@ -167,10 +171,11 @@ impl Chat {
         };
         let blocks = choice.message.blocks.into_iter();
         let blocks: Vec<_> = blocks.filter(|block| !matches!(block, Block::Reasoning(_))).collect();
-        if blocks.is_empty() {
-            return Err(wire.wrong("it answered without a text"));
-        }
         let text = Message { role: Speaker::Assistant, blocks }.written().into_owned();
+        let finish_reason = match ended {
+            FinishReason::Stop if text.trim().is_empty() => FinishReason::Unanswered,
+            ended => ended,
+        };
         Ok(Completion {
             engine: wire.engine.clone(),
             model: answer.model,

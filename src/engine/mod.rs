@@ -170,6 +170,12 @@ pub enum EngineError {
         /// The deadline.
         seconds: u64,
     },
+    /// The provider's content filter withheld the text.
+    #[error("engine {engine}: a content filter withheld the text (finish reason content_filter)")]
+    Filtered {
+        /// Registered name.
+        engine: String,
+    },
     /// The engine cut the generation short.
     #[error("engine {engine} aborted the request")]
     Aborted {
@@ -214,7 +220,7 @@ impl EngineError {
             | Self::Aborted { .. }
             | Self::Forgotten { .. }
             | Self::Draining { .. } => true,
-            Self::Wrong { .. } | Self::Load { .. } => false,
+            Self::Wrong { .. } | Self::Filtered { .. } | Self::Load { .. } => false,
         }
     }
 
@@ -259,6 +265,7 @@ impl EngineError {
             Self::Net { source, .. } => return source.kind(),
             Self::Late { .. } => "timeout",
             Self::Wrong { .. } => "wrong",
+            Self::Filtered { .. } => "filtered",
             Self::Aborted { .. } => "aborted",
             Self::Forgotten { .. } => "forgotten",
             Self::Draining { .. } => "draining",
@@ -275,7 +282,7 @@ impl EngineError {
             Fault::retry(self)
         } else if self.is_too_long() {
             Fault::TooLong(self.to_string())
-        } else if self.is_of_request() {
+        } else if self.is_of_request() || matches!(self, Self::Filtered { .. }) {
             Fault::Refused(self.to_string())
         } else {
             Fault::fail(self)

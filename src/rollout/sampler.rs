@@ -231,7 +231,9 @@ impl Sampler<'_> {
         let mut said = heard(span, try_join_all(each)).await?;
         for text in &mut said {
             let Parts { reasoning, answer } = split(text.text.trim());
-            let reply = thought(reasoning, Message::assistant(answer.unwrap_or_default()));
+            // Strict chat templates reject an empty reply.
+            let Some(answer) = answer.filter(|answer| !answer.is_empty()) else { continue };
+            let reply = thought(reasoning, Message::assistant(answer));
             let tokens = self.encoder.completion(context, &reply);
             text.token_ids = tokens.map_err(Fault::fail)?;
         }

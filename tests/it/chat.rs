@@ -4,20 +4,30 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use nlac::{
+    doctor::examine_engine,
     domain::{
+        annotation::Verdict,
         engine_limits::Limits,
-        generation::{FinishReason, Sampling},
+        fault::Fault,
+        generation::{FinishReason, Sampling, Weights},
         peer::{EngineKind, EngineRecord},
+        spec::{NlacSpec, RoleWeights},
     },
     engine::{Chat, Completion, EngineError, Frozen},
     experience::{context::Context, message::Message},
+    prompt::PromptSet,
+    rollout::Sampler,
 };
 use serde_json::{Value, json};
 
-use crate::support::{
-    Service,
-    endpoint::{Answer, Endpoint},
-    small_job,
+use crate::{
+    invariants::{self, annotate_with, replayed},
+    support::{
+        Service,
+        endpoint::{Answer, Endpoint},
+        small_job,
+        stub::{self, Stub},
+    },
 };
 
 fn said(model: &str, text: &str, finish: &str) -> (u16, Value) {
@@ -114,12 +124,89 @@ async fn newer_models_get_the_field_that_they_want() {
     assert_eq!(asked.len(), 3, "asked wrongly once");
     assert_eq!(asked[2].body["max_completion_tokens"], 5);
 
-    for (finish, named) in [("content_filter", "content_filter"), ("tool_calls", "tool_calls")] {
+    for finish in ["content_filter", "tool_calls"] {
         let (_, _, outcome) =
             ask(EngineKind::Openai, Box::new(move |_| said("big-1", "no", finish))).await;
         let error = outcome.unwrap_err();
-        assert!(!error.is_transient() && error.to_string().contains(named), "{error}");
+        assert!(!error.is_transient() && error.to_string().contains(finish), "{error}");
+        let of_one_request = matches!(error.fault(), Fault::Refused(_));
+        assert_eq!(of_one_request, finish == "content_filter", "{error}");
     }
+}
+
+/// A reply that ended before its answer, as a server with a reasoning parser writes it: vLLM in `reasoning`, SGLang in
+/// `reasoning_content`.
+fn only_reasoned(field: &str, content: Value, finish: &str) -> (u16, Value) {
+    let (status, mut body) = said("big-1", "", finish);
+    body["choices"][0]["message"]["content"] = content;
+    body["choices"][0]["message"][field] = "Optimal: Yes? The future".into();
+    (status, body)
+}
+
+#[tokio::test]
+async fn reasoning_without_an_answer_is_an_empty_text() {
+    for (field, content, finish, expected) in [
+        ("reasoning", Value::Null, "length", FinishReason::Length),
+        ("reasoning_content", json!(""), "stop", FinishReason::Unanswered),
+    ] {
+        let reply = only_reasoned(field, content, finish);
+        let (_, _, outcome) = ask(EngineKind::Openai, Box::new(move |_| reply.clone())).await;
+        let completion = outcome.unwrap();
+        assert_eq!((completion.text.as_str(), completion.finish_reason), ("", expected));
+    }
+}
+
+#[tokio::test]
+async fn a_frozen_evaluator_without_a_text_costs_one_verdict() {
+    let prompts = PromptSet::load("desk").unwrap();
+    let engine =
+        Stub::new(|ask: stub::Asked<'_>| invariants::scripted(false, ask.prompt).to_owned());
+    let weights = RoleWeights { evaluator: Weights::Frozen, ..RoleWeights::default() };
+    let spec = NlacSpec { weights, ..invariants::spec(1, 1) };
+    let batch = [replayed(false), replayed(true)];
+
+    let reply = only_reasoned("reasoning", Value::Null, "length");
+    let (_, chat, _) = ask(EngineKind::Openai, Box::new(move |_| reply.clone())).await;
+    let sampler = Sampler { frozen: Some(&chat), ..engine.sampler(&prompts) };
+    let made = annotate_with(&sampler, &spec, &batch).await;
+    let verdicts: Vec<_> = made.critiques.iter().map(|critique| critique.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Unparseable; 2]);
+    assert!(made.left_out.is_empty(), "{:?}", made.left_out);
+
+    // The first request is that of `ask` itself.
+    let count = AtomicU32::new(0);
+    let (_, chat, _) = ask(
+        EngineKind::Openai,
+        Box::new(move |_| match count.fetch_add(1, Relaxed) {
+            1 => said("big-1", "", "content_filter"),
+            _ => said("big-1", "yes because it ends solved", "stop"),
+        }),
+    )
+    .await;
+    let sampler = Sampler { frozen: Some(&chat), ..engine.sampler(&prompts) };
+    let made = annotate_with(&sampler, &spec, &batch).await;
+    assert_eq!((made.critiques.len(), made.left_out.len()), (1, 1), "{:?}", made.left_out);
+}
+
+#[tokio::test]
+async fn doctor_lets_a_chat_model_reason() {
+    let told = async |least: u64| {
+        let server = Endpoint::start(Box::new(move |asked| match asked.path.as_str() {
+            "/v1/models" => (200, json!({ "data": [{ "id": "big-1" }] })),
+            _ if asked.body["max_tokens"].as_u64() < Some(least) => {
+                only_reasoned("reasoning", Value::Null, "length")
+            }
+            _ => said("big-1", "Hello.", "stop"),
+        }))
+        .await;
+        let urls = std::slice::from_ref(&server.url);
+        let engine = EngineRecord::new("judge", EngineKind::Openai, urls, "big-1");
+        let findings = examine_engine(&engine, None, None).await;
+        let answer = findings.into_iter().find(|finding| finding.tried == "answer").unwrap();
+        answer.outcome.unwrap()
+    };
+    assert_eq!(told(500).await, "big-1 answers");
+    assert!(told(5000).await.contains("give its parts a higher max_tokens"));
 }
 
 /// The body is what OpenAI answers for a reasoning model.
