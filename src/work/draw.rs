@@ -271,7 +271,8 @@ impl JobContext {
             None => {
                 let policy = self.prompts.policy();
                 let prompt = policy.render(&loaded.state, None, &json!({})).map_err(Fault::fail)?;
-                self.encoder.completion(&prompt, &loaded.action).map_err(Fault::fail)?
+                let tokens = self.encoder.action(&prompt, &loaded.action, &*self.codec);
+                tokens.map_err(Fault::fail)?
             }
         };
         Ok(Replayed {

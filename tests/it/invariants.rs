@@ -23,6 +23,7 @@ use nlac::{
     },
     env::{Environment, HelpDesk, Split, Task},
     experience::{
+        action::Codec,
         context::Context,
         episode::{RewardStatus, Transition},
         message::Message,
@@ -128,9 +129,19 @@ pub async fn annotate_with(
     spec: &NlacSpec,
     batch: &[Replayed],
 ) -> Annotations {
+    annotate_by(&*HelpDesk.codec(ToolFormat::Hermes), sampler, spec, batch).await
+}
+
+/// With another way to read actions.
+pub async fn annotate_by(
+    codec: &dyn Codec,
+    sampler: &Sampler<'_>,
+    spec: &NlacSpec,
+    batch: &[Replayed],
+) -> Annotations {
     let setting = Setting {
         sampler,
-        codec: &*HelpDesk.codec(ToolFormat::Hermes),
+        codec,
         environment: &HelpDesk,
         rollout: &RolloutSpec::default(),
         spec,

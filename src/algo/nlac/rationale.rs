@@ -16,14 +16,13 @@ use crate::{
     },
     experience::{
         action::thought,
-        context::Context,
         message::{self, Message},
     },
     rollout::Prompt,
 };
 
 /// Gives every refined action the reasoning that the policy learns with it. An action of a policy that does not think gets
-/// none.
+/// none. An action that the model's chat template cannot write is left out.
 pub(super) async fn explain(
     setting: &Setting<'_>,
     candidates: &mut [Candidate<'_>],
@@ -61,20 +60,13 @@ pub(super) async fn explain(
                 continue;
             }
         }
-        candidate.tokens = tokens(setting, &prompt, reasoning.as_deref(), &candidate.action)?;
+        let action = thought(reasoning.as_deref(), candidate.action.clone());
+        let tokens = encoder.action(&prompt, &action, setting.codec);
+        let tokens = tokens.map_err(|error| error.to_string());
+        let Some(tokens) = candidate.heard(tokens, annotations) else { continue };
+        candidate.tokens = tokens;
     }
     Ok(())
-}
-
-/// The tokens that the policy itself would write for a reasoning and an action.
-fn tokens(
-    setting: &Setting<'_>,
-    prompt: &Context,
-    reasoning: Option<&str>,
-    action: &Message,
-) -> Result<Vec<u32>, Fault> {
-    let reply = thought(reasoning, action.clone());
-    setting.sampler.encoder.completion(prompt, &reply).map_err(Fault::fail)
 }
 
 async fn write(setting: &Setting<'_>, candidate: &Candidate<'_>) -> Result<Written, Fault> {

@@ -29,6 +29,14 @@ pub(super) fn text(reply: &str) -> String {
     joined(Some(&*thought).filter(|t| !t.is_empty() || answer.is_none()), answer.as_deref())
 }
 
+/// A reply without calls as the model writes it after `<|start|>assistant`, but for the end of the turn.
+pub(super) fn written(thought: Option<&str>, said: &str) -> String {
+    let analysis = thought.map_or_else(String::new, |thought| {
+        format!("<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant")
+    });
+    format!("{analysis}<|channel|>final<|message|>{said}")
+}
+
 /// What stands before the first mark that ends a message.
 fn bare(text: &str) -> &str {
     let end = ENDS.iter().filter_map(|mark| text.find(mark)).min();

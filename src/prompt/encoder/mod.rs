@@ -5,7 +5,7 @@ mod reasoning;
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
-use nlac_chat::ChatTokenizer;
+use nlac_chat::{ChatTokenizer, Reasoning};
 use serde_json::json;
 
 pub use self::reasoning::Opening;
@@ -13,6 +13,7 @@ use super::PromptError;
 use crate::{
     domain::prompt::Switches,
     experience::{
+        action::Codec,
         context::{Context, Frame},
         message::{Block, Message, Speaker},
     },
@@ -51,6 +52,11 @@ impl Encoder {
             Opening::Answer if self.can_reason() => &reply.without_reasoning(),
             _ => reply,
         };
+        // gpt-oss stops after each call, and its template writes only the first.
+        let several = reply.tool_calls().nth(1).is_some();
+        if several && self.0.reasoning() == Reasoning::Channels {
+            return Err(PromptError::Discontinuous);
+        }
         let said = prompt.with([reply.clone()]);
         let whole = self.0.encode_chat(&conversation(&said), false)?;
         let Some(rest) = whole.strip_prefix(opening.as_slice()) else {
@@ -60,6 +66,30 @@ impl Encoder {
         let end =
             rest.iter().rposition(|t| self.0.eos_ids().contains(t)).map_or(rest.len(), |i| i + 1);
         Ok(rest[..end].to_vec())
+    }
+
+    /// The tokens of an action in reply to a prompt. If the chat template does not continue the prompt by a tool call, the
+    /// call is text, as the model was trained to write it.
+    ///
+    /// # Errors
+    /// See [`Encoder::completion`].
+    pub fn action(
+        &self,
+        prompt: &Context,
+        action: &Message,
+        codec: &dyn Codec,
+    ) -> Result<Vec<u32>, PromptError> {
+        match self.completion(prompt, action) {
+            // The calls of gpt-oss are messages of their own, and no text.
+            Err(PromptError::Discontinuous) if self.0.reasoning() != Reasoning::Channels => {
+                let is_reasoning = |block: &&Block| matches!(block, Block::Reasoning(_));
+                let thought = action.blocks.iter().filter(is_reasoning);
+                let said = codec.quoted(action);
+                let blocks = thought.chain(&said.blocks).cloned().collect();
+                self.completion(prompt, &Message { role: action.role, blocks })
+            }
+            tokens => tokens,
+        }
     }
 
     /// Whether the chat template shows tools to the model. Many templates omit them without an error.

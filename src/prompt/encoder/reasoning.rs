@@ -127,16 +127,16 @@ impl Encoder {
         Ok(self.0.decode(ended.map_or(tokens, |(_, before)| before), false)?)
     }
 
-    /// The tokens of a reply where the chat template renders none after a prompt: DeepSeek-R1's strips the reasoning
-    /// of every reply. None for a reply that only a template can write.
+    /// The tokens of a reply that the chat template does not render after its prompt: DeepSeek-R1's template strips the
+    /// reasoning of every reply, and gpt-oss' drops that of earlier calls once a reply without a call follows. None for a
+    /// reply that only a template can write.
     pub(super) fn continued(
         &self,
         prompt: &[u32],
         reply: &Message,
     ) -> Result<Option<Vec<u32>>, PromptError> {
         let calls = reply.tool_calls().next().is_some();
-        let end = self.0.end_of_turn().filter(|_| !calls);
-        let (Some(end), Reasoning::Tags) = (end, self.0.reasoning()) else { return Ok(None) };
+        let Some(end) = self.0.end_of_turn().filter(|_| !calls) else { return Ok(None) };
         let (mut thought, mut said) = (None, String::new());
         for block in reply.clone().folded().blocks {
             match block {
@@ -145,13 +145,15 @@ impl Encoder {
                 Block::ToolCall(_) | Block::ToolResult(_) => {}
             }
         }
-        let text = match self.opening(prompt)? {
-            Opening::Inside => {
+        let text = match (self.0.reasoning(), self.opening(prompt)?) {
+            (Reasoning::None, _) => return Ok(None),
+            (Reasoning::Channels, _) => harmony::written(thought.as_deref(), &said),
+            (Reasoning::Tags, Opening::Inside) => {
                 let whole = joined(Some(&thought.unwrap_or_default()), Some(&said));
                 whole.strip_prefix("<think>\n").unwrap_or(&whole).to_owned()
             }
-            Opening::Reasoning => joined(thought.as_deref(), Some(&said)),
-            Opening::Answer => said,
+            (Reasoning::Tags, Opening::Reasoning) => joined(thought.as_deref(), Some(&said)),
+            (Reasoning::Tags, Opening::Answer) => said,
         };
         let mut tokens = self.encode_text(&text)?;
         tokens.push(end);

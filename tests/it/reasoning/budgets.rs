@@ -41,7 +41,7 @@ async fn reasoning_and_answer_keep_to_their_budgets() {
             let judged = made.generations.iter().find(|g| g.role == Role::Evaluator).unwrap();
             let tokens: Vec<_> = judged.token_ids.iter().map(|id| id.cast_unsigned()).collect();
             let opening = match family {
-                Family::DeepSeekR1 => Opening::Inside,
+                Family::DeepSeekR1 | Family::QwQ => Opening::Inside,
                 _ => Opening::Reasoning,
             };
             let closing = engine.encoder.closing().unwrap().len();

@@ -11,7 +11,7 @@ use super::question;
 use crate::support::thinking::Family;
 
 /// What an evaluator wrote in each format.
-const RECORDED: [(Family, &str); 3] = [
+const RECORDED: [(Family, &str); 4] = [
     (
         Family::Qwen3,
         "<think>\nOkay, the user asks if my last message is the best one. Optimal: Yes? The future ends in \
@@ -21,6 +21,11 @@ const RECORDED: [(Family, &str); 3] = [
         Family::DeepSeekR1,
         "Okay, so I need to figure out whether it was best. Optimal: Yes would mean that nothing is better.\n\
          </think>\n\nOptimal: No\n\nFuture 1 ends in failure. Ask for the card first.<｜end▁of▁sentence｜>",
+    ),
+    (
+        Family::QwQ,
+        "Okay, so was it the best message? Optimal: Yes would mean so. But the future fails.\n</think>\n\n\
+         Optimal: No\n\nFuture 1 ends in failure. Ask for the card first.<|im_end|>",
     ),
     (
         Family::GptOss,
@@ -87,6 +92,7 @@ fn the_prompt_tells_whether_a_model_thinks() {
     assert_eq!(opening(Family::Qwen3, json!({ "enable_thinking": true })), Opening::Reasoning);
     assert_eq!(opening(Family::Qwen3, json!({ "enable_thinking": false })), Opening::Answer);
     assert_eq!(opening(Family::DeepSeekR1, json!({})), Opening::Inside);
+    assert_eq!(opening(Family::QwQ, json!({})), Opening::Inside);
     assert_eq!(opening(Family::GptOss, json!({ "reasoning_effort": "low" })), Opening::Reasoning);
 
     // After an empty reasoning a reply has none.

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The tokens that the examples of an objective teach.
-fn taught(made: &Annotations, objective: Objective) -> Vec<Vec<u32>> {
+pub(super) fn taught(made: &Annotations, objective: Objective) -> Vec<Vec<u32>> {
     let examples = made.examples.iter().filter(|example| example.objective == objective);
     let tokens =
         examples.map(|e| e.completion_tokens.iter().map(|id| id.cast_unsigned()).collect());

@@ -1,5 +1,6 @@
 //! Models that think before they speak, in the formats of Qwen3, DeepSeek-R1 and gpt-oss.
 
+mod actions;
 mod budgets;
 mod formats;
 mod learning;

@@ -14,6 +14,7 @@ use super::{
 pub enum Family {
     Qwen3,
     DeepSeekR1,
+    QwQ,
     GptOss,
 }
 
@@ -49,14 +50,51 @@ const DEEPSEEK_R1: &str = "{{ bos_token }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<｜Assistant｜><think>\\n' }}{%- endif %}";
 
-/// Channels, the reasoning only of the last reply.
+/// Opens the reasoning itself, and never writes any. Its calls stand in the text.
+const QWQ: &str = "{%- for m in messages %}
+    {%- if m.role == 'assistant' %}
+        {{- '<|im_start|>assistant' }}
+        {%- set content = m.content.split('</think>')[-1].lstrip('\\n') %}
+        {%- if loop.last %}{%- set content = m.content %}{%- endif %}
+        {%- if content or not m.tool_calls %}{{- '\\n' + content }}{%- endif %}
+        {%- for c in m.tool_calls or [] %}
+            {{- '\\n<tool_call>\\n{\"name\": \"' + c.function.name + '\", \"arguments\": ' }}
+            {{- c.function.arguments | tojson }}
+            {{- '}\\n</tool_call>' }}
+        {%- endfor %}
+        {{- '<|im_end|>\\n' }}
+    {%- elif m.role == 'tool' %}
+        {{- '<|im_start|>user\\n<tool_response>\\n' + m.content + '\\n</tool_response><|im_end|>\\n' }}
+    {%- else %}{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n<think>\\n' }}{%- endif %}";
+
+/// Channels, the reasoning only of the last reply, and of calls that no reply without a call follows. One call a message.
 const GPT_OSS: &str = "{{- '<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\\n\
     Knowledge cutoff: 2024-06\\nCurrent date: ' + strftime_now('%Y-%m-%d') + '\\n\\nReasoning: ' }}
 {{- reasoning_effort or 'medium' }}
 {{- '\\n\\n# Valid channels: analysis, commentary, final. Channel must be included for every message.<|end|>' }}
+{%- set ns = namespace(final=-1, tool='') %}
+{%- for m in messages %}
+    {%- if m.role == 'assistant' and not m.tool_calls %}{%- set ns.final = loop.index0 %}{%- endif %}
+{%- endfor %}
 {%- for m in messages %}
     {%- if m.role == 'system' %}{{- '<|start|>developer<|message|># Instructions\\n\\n' + m.content + '<|end|>' }}
     {%- elif m.role == 'user' %}{{- '<|start|>user<|message|>' + m.content + '<|end|>' }}
+    {%- elif m.role == 'tool' %}
+        {{- '<|start|>functions.' + ns.tool + ' to=assistant<|channel|>commentary<|message|>' }}
+        {{- m.content | tojson }}{{- '<|end|>' }}
+    {%- elif m.tool_calls %}
+        {%- set call = m.tool_calls[0].function %}
+        {%- if m.content and m.thinking %}
+            {{- raise_exception('Cannot pass both content and thinking in an assistant message with tool calls!') }}
+        {%- elif m.thinking and loop.index0 > ns.final %}
+            {{- '<|start|>assistant<|channel|>analysis<|message|>' + m.thinking + '<|end|>' }}
+        {%- endif %}
+        {{- '<|start|>assistant to=functions.' + call.name + '<|channel|>commentary json<|message|>' }}
+        {{- call.arguments | tojson }}{{- '<|call|>' }}
+        {%- set ns.tool = call.name %}
     {%- elif loop.last and not add_generation_prompt %}
         {%- if 'thinking' in m %}{{- '<|start|>assistant<|channel|>analysis<|message|>' + m.thinking + '<|end|>' }}
         {%- endif %}
@@ -67,7 +105,7 @@ const GPT_OSS: &str = "{{- '<|start|>system<|message|>You are ChatGPT, a large l
 {%- if add_generation_prompt %}{{- '<|start|>assistant' }}{%- endif %}";
 
 impl Family {
-    pub const ALL: [Self; 3] = [Self::Qwen3, Self::DeepSeekR1, Self::GptOss];
+    pub const ALL: [Self; 4] = [Self::Qwen3, Self::DeepSeekR1, Self::QwQ, Self::GptOss];
 
     /// Its tokenizer and chat template.
     pub fn encoder(self) -> Encoder {
@@ -96,6 +134,7 @@ impl Family {
                 let special = ["<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"];
                 write_tokenizer(directory, &special, &tags, DEEPSEEK_R1);
             }
+            Self::QwQ => write_tokenizer(directory, &["<|im_end|>", "<|im_start|>"], &tags, QWQ),
             Self::GptOss => write_tokenizer(directory, &channels, &[], GPT_OSS),
         }
     }
@@ -105,6 +144,7 @@ impl Family {
         match self {
             Self::Qwen3 => format!("<think>\n{thought}\n</think>\n\n{answer}<|im_end|>"),
             Self::DeepSeekR1 => format!("{thought}\n</think>\n\n{answer}<｜end▁of▁sentence｜>"),
+            Self::QwQ => format!("{thought}\n</think>\n\n{answer}<|im_end|>"),
             Self::GptOss => format!(
                 "<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>final<|message|>\
                  {answer}<|return|>"
@@ -116,10 +156,11 @@ impl Family {
     pub fn endless(self, thought: &str) -> String {
         match self {
             Self::Qwen3 => format!("<think>\n{thought}"),
-            Self::DeepSeekR1 => thought.to_owned(),
+            Self::DeepSeekR1 | Self::QwQ => thought.to_owned(),
             Self::GptOss => format!("<|channel|>analysis<|message|>{thought}"),
         }
     }
+
     /// An engine of this family. `say` gets a prompt's text without special tokens, and returns a whole reply.
     pub fn engine(
         self,
