@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::reasoning::joined;
+use crate::{
+    domain::reasoning::joined,
+    experience::message::{Block, Message},
+};
 
 /// What ends a message.
 const ENDS: [&str; 4] = ["<|end|>", "<|return|>", "<|call|>", "<|start|>"];
@@ -27,6 +30,19 @@ pub(super) fn text(reply: &str) -> String {
     let thought = thought.join("\n");
     let answer = (!said.is_empty()).then(|| said.join("\n"));
     joined(Some(&*thought).filter(|t| !t.is_empty() || answer.is_none()), answer.as_deref())
+}
+
+/// A message as the chat template takes it. What is said before a call joins the reasoning: the template accepts only one of
+/// them, and writes it in the channel `analysis`.
+pub(super) fn folded(message: Message) -> Message {
+    if message.tool_calls().next().is_none() {
+        return message.folded();
+    }
+    let blocks = message.blocks.into_iter().filter_map(|block| match block {
+        Block::Text(text) => (!text.trim().is_empty()).then_some(Block::Reasoning(text)),
+        other => Some(other),
+    });
+    Message { role: message.role, blocks: blocks.collect() }.folded()
 }
 
 /// A reply without calls as the model writes it after `<|start|>assistant`, but for the end of the turn.

@@ -37,7 +37,7 @@ impl Encoder {
     /// # Errors
     /// The chat template or the tokenizer rejects it.
     pub fn encode(&self, context: &Context) -> Result<Vec<u32>, PromptError> {
-        Ok(self.0.encode_chat(&conversation(context), true)?)
+        Ok(self.0.encode_chat(&self.conversation(context), true)?)
     }
 
     /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would have
@@ -58,7 +58,7 @@ impl Encoder {
             return Err(PromptError::Discontinuous);
         }
         let said = prompt.with([reply.clone()]);
-        let whole = self.0.encode_chat(&conversation(&said), false)?;
+        let whole = self.0.encode_chat(&self.conversation(&said), false)?;
         let Some(rest) = whole.strip_prefix(opening.as_slice()) else {
             return self.continued(&opening, reply)?.ok_or(PromptError::Discontinuous);
         };
@@ -124,6 +124,17 @@ impl Encoder {
         Ok(self.opening(&self.encode(&context)?)?.reasons())
     }
 
+    /// A context as the chat template takes it.
+    fn conversation<'a>(&self, context: &'a Context) -> nlac_chat::Conversation<'a> {
+        let (frame, reasoning) = (context.frame(), self.0.reasoning());
+        let messages = context.messages().iter().map(|message| chat_message(message, reasoning));
+        nlac_chat::Conversation {
+            messages: messages.collect(),
+            tools: frame.tools.iter().filter_map(|tool| serde_json::to_value(tool).ok()).collect(),
+            switches: frame.switches.clone(),
+        }
+    }
+
     /// The tokens of a text that stands in no conversation.
     ///
     /// # Errors
@@ -141,18 +152,8 @@ impl Encoder {
     }
 }
 
-/// A context as chat templates take it.
-fn conversation(context: &Context) -> nlac_chat::Conversation<'_> {
-    let frame = context.frame();
-    nlac_chat::Conversation {
-        messages: context.messages().iter().map(chat_message).collect(),
-        tools: frame.tools.iter().filter_map(|tool| serde_json::to_value(tool).ok()).collect(),
-        switches: frame.switches.clone(),
-    }
-}
-
 /// A message in the parts that templates know: text, reasoning and tool calls, whatever their order.
-fn chat_message(message: &Message) -> nlac_chat::Message<'_> {
+fn chat_message(message: &Message, reasoning: Reasoning) -> nlac_chat::Message<'_> {
     let role = match message.role {
         Speaker::System => nlac_chat::Role::System,
         Speaker::User => nlac_chat::Role::User,
@@ -162,8 +163,12 @@ fn chat_message(message: &Message) -> nlac_chat::Message<'_> {
     if let [Block::Text(text)] = message.blocks.as_slice() {
         return nlac_chat::Message::new(role, text);
     }
+    let folded = match reasoning {
+        Reasoning::Channels => harmony::folded(message.clone()),
+        Reasoning::None | Reasoning::Tags => message.clone().folded(),
+    };
     let mut chat = nlac_chat::Message { role, ..nlac_chat::Message::default() };
-    for block in message.clone().folded().blocks {
+    for block in folded.blocks {
         match block {
             Block::Text(text) => chat.content = text.into(),
             Block::Reasoning(text) => chat.reasoning_content = Some(text.into()),

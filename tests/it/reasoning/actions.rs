@@ -8,12 +8,12 @@ use nlac::{
         training::Objective,
     },
     experience::{
-        action::{message_of, thought},
+        action::{Codec, Reply, message_of, thought},
         codec::ToolCalls,
         context::Context,
         message::{Message, ToolCall, ToolResult},
     },
-    prompt::{PromptError, PromptSet},
+    prompt::{Opening, PromptError, PromptSet},
 };
 
 use super::{asked, learning::taught, part_of_a_job};
@@ -76,6 +76,35 @@ fn an_action_has_the_tokens_that_its_model_would_have_written() {
     let both = message_of("", vec![find(7), find(8)]);
     let tokens = Family::GptOss.encoder().action(&opening, &both, &CODEC);
     assert!(matches!(tokens, Err(PromptError::Discontinuous)), "{tokens:?}");
+}
+
+/// The template of gpt-oss raises an error for a call with both a reasoning and a text.
+#[test]
+fn what_gpt_oss_says_before_a_call_joins_its_reasoning() {
+    let encoder = Family::GptOss.encoder();
+    let opening = Context::of(vec![Message::user("Where is my order?")]);
+    let written = "<|channel|>analysis<|message|>I look.<|end|><|start|>assistant<|channel|>commentary<|message|>\
+        One moment.<|end|><|start|>assistant<|channel|>commentary to=functions.find_order <|constrain|>json\
+        <|message|>{\"id\":7}<|call|>";
+    let tokens = encoder.encode_text(written).unwrap();
+    let text = encoder.written(Opening::Reasoning, &tokens, String::new()).unwrap();
+    let action = CODEC.read(Reply::whole(&text), &opening).unwrap().message;
+    assert_eq!(action.blocks.len(), 3, "{action:?}");
+
+    let tokens = encoder.action(&opening, &action, &CODEC).unwrap();
+    let expected = format!(
+        "<|channel|>analysis<|message|>I look.\nOne moment.<|end|><|start|>assistant{CALL}"
+    );
+    assert_eq!(tokens, encoder.encode_text(&expected).unwrap());
+
+    let call_id = action.tool_calls().next().unwrap().id.clone();
+    let result = ToolResult { call_id, text: "shipped".into(), is_error: false };
+    let next = opening.with([action, Message::tool(result)]);
+    let seen = encoder.decode(&encoder.encode(&next).unwrap()).unwrap();
+    assert!(
+        seen.contains("analysisI look.\nOne moment.assistant to=functions.find_order"),
+        "{seen}"
+    );
 }
 
 #[tokio::test]
