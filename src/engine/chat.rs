@@ -109,9 +109,10 @@ impl Chat {
     ) -> Result<(ChatAnswer, bool), EngineError> {
         let renamed = self.renamed.load(Relaxed);
         let own_temperature = self.own_temperature.load(Relaxed);
+        let shown = context.with_one_system();
         let body = ChatBody {
             model: self.model(wire),
-            conversation: context.into(),
+            conversation: (&shown).into(),
             max_tokens: (!renamed).then_some(sampling.max_tokens),
             max_completion_tokens: renamed.then_some(sampling.max_tokens),
             temperature: (!own_temperature).then_some(sampling.temperature),

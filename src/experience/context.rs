@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use super::message::Message;
+use super::message::{self, Message, Speaker};
 
 /// A tool of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -163,6 +163,21 @@ impl Context {
         let pairs = self.messages().iter().zip(earlier.messages());
         let same = pairs.take_while(|(now, before)| now.repeats(before)).count();
         &self.messages()[same..]
+    }
+
+    /// As chat templates take it: with one system message, at the beginning. The others are joined to it. Some templates
+    /// reject a second one, and gpt-oss' drops it.
+    #[must_use]
+    pub fn with_one_system(&self) -> Self {
+        if self.messages().iter().skip(1).all(|message| message.role != Speaker::System) {
+            return self.clone();
+        }
+        let all = self.messages().iter().cloned();
+        let (system, said): (Vec<_>, Vec<_>) =
+            all.partition(|message| message.role == Speaker::System);
+        let mut messages = vec![Message::system(message::written(&system))];
+        messages.extend(said);
+        Self { length: messages.len(), messages: messages.into(), ..self.clone() }
     }
 
     /// With more said after it.

@@ -134,6 +134,18 @@ async fn newer_models_get_the_field_that_they_want() {
     }
 }
 
+#[tokio::test]
+async fn a_chat_endpoint_gets_one_system_message() {
+    let (server, chat, _) =
+        ask(EngineKind::Openai, Box::new(|_| said("big-1", "yes", "stop"))).await;
+    let systems = [Message::system("be brief"), Message::user("hi"), Message::system("be kind")];
+    let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: None };
+    chat.answer(&context(&systems), sampling).await.unwrap();
+    let asked = server.asked("/v1/chat/completions").pop().unwrap();
+    let joined = json!({ "role": "system", "content": "be brief\nbe kind" });
+    assert_eq!(asked.body["messages"], json!([joined, { "role": "user", "content": "hi" }]));
+}
+
 /// A reply that ended before its answer, as a server with a reasoning parser writes it: vLLM in `reasoning`, SGLang in
 /// `reasoning_content`.
 fn only_reasoned(field: &str, content: Value, finish: &str) -> (u16, Value) {

@@ -37,7 +37,7 @@ impl Encoder {
     /// # Errors
     /// The chat template or the tokenizer rejects it.
     pub fn encode(&self, context: &Context) -> Result<Vec<u32>, PromptError> {
-        Ok(self.0.encode_chat(&self.conversation(context), true)?)
+        Ok(self.0.encode_chat(&self.conversation(&context.with_one_system()), true)?)
     }
 
     /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would have
@@ -57,7 +57,7 @@ impl Encoder {
         if several && self.0.reasoning() == Reasoning::Channels {
             return Err(PromptError::Discontinuous);
         }
-        let said = prompt.with([reply.clone()]);
+        let said = prompt.with_one_system().with([reply.clone()]);
         let whole = self.0.encode_chat(&self.conversation(&said), false)?;
         let Some(rest) = whole.strip_prefix(opening.as_slice()) else {
             return self.continued(&opening, reply)?.ok_or(PromptError::Discontinuous);
@@ -124,7 +124,7 @@ impl Encoder {
         Ok(self.opening(&self.encode(&context)?)?.reasons())
     }
 
-    /// A context as the chat template takes it.
+    /// A context with one system message as the chat template takes it.
     fn conversation<'a>(&self, context: &'a Context) -> nlac_chat::Conversation<'a> {
         let (frame, reasoning) = (context.frame(), self.0.reasoning());
         let messages = context.messages().iter().map(|message| chat_message(message, reasoning));

@@ -2,7 +2,7 @@
 
 use nlac::{
     domain::{annotation::Verdict, reasoning::split},
-    experience::{action::thought, message::Message},
+    experience::{action::thought, context::Context, message::Message},
     prompt::{Encoder, Opening, PromptSet},
 };
 use serde_json::json;
@@ -80,6 +80,25 @@ fn a_reply_has_the_tokens_that_its_model_would_have_written() {
         let seen = encoder.decode(&prompt).unwrap();
         assert!(seen.contains("What is its number?") && !seen.contains("An order has"), "{seen}");
     }
+}
+
+/// Agents send `developer` messages beside a system message, and notes between the turns.
+#[test]
+fn a_chat_template_gets_one_system_message() {
+    let encoder = Family::GptOss.encoder();
+    let context = Context::of(vec![
+        Message::system("Be kind."),
+        Message::system("Be brief."),
+        Message::user("Where is my order?"),
+        Message::assistant("What is its number?"),
+        Message::system("It is Monday."),
+        Message::user("7"),
+    ]);
+    let seen = encoder.decode(&encoder.encode(&context).unwrap()).unwrap();
+    assert!(seen.contains("# Instructions\n\nBe kind.\nBe brief.\nIt is Monday."), "{seen}");
+    assert_eq!(seen.matches("# Instructions").count(), 1, "{seen}");
+    let tokens = encoder.completion(&context, &Message::assistant("It was shipped.")).unwrap();
+    assert!(encoder.decode(&tokens).unwrap().ends_with("It was shipped."));
 }
 
 #[test]
