@@ -109,7 +109,7 @@ impl Chat {
     ) -> Result<(ChatAnswer, bool), EngineError> {
         let renamed = self.renamed.load(Relaxed);
         let own_temperature = self.own_temperature.load(Relaxed);
-        let shown = context.with_one_system();
+        let shown = standard(context);
         let body = ChatBody {
             model: self.model(wire),
             conversation: (&shown).into(),
@@ -188,6 +188,13 @@ impl Chat {
             own_temperature,
         })
     }
+}
+
+/// A context as every chat API takes it. Many providers reject fields that they do not know.
+fn standard(context: &Context) -> Context {
+    let context = context.with_one_system();
+    let messages = context.messages().iter().map(Message::standard).collect();
+    Context::new(messages, context.frame().clone())
 }
 
 /// Whether a provider rejects a request for its temperature: `{"error": {"param": "temperature", …}}`, or a message

@@ -184,6 +184,25 @@ impl Message {
         Self { blocks, ..self }
     }
 
+    /// The same in the fields that every chat API knows: folded, and without reasoning, which is for nobody but the model that
+    /// thought it. Whether a call failed is left to its result.
+    #[must_use]
+    pub fn standard(&self) -> Self {
+        let mut message = match self.role {
+            Speaker::Assistant => self.without_reasoning().folded(),
+            Speaker::System | Speaker::User | Speaker::Tool => self.clone().folded(),
+        };
+        for block in &mut message.blocks {
+            if let Block::ToolResult(result) = block {
+                result.is_error = false;
+            }
+        }
+        if message.blocks.is_empty() {
+            message.blocks.push(Block::Text(String::new()));
+        }
+        message
+    }
+
     /// All of it as one text, as prompts quote it and as people read it: reasoning, calls and results stand between
     /// the tags that Hermes-style chat templates use.
     #[must_use]

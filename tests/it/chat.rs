@@ -146,6 +146,40 @@ async fn a_chat_endpoint_gets_one_system_message() {
     assert_eq!(asked.body["messages"], json!([joined, { "role": "user", "content": "hi" }]));
 }
 
+/// Groq, Cerebras and Mistral reject `reasoning_content`, and a judge must not read what the policy thought.
+#[tokio::test]
+async fn a_chat_endpoint_gets_no_reasoning_and_no_field_of_our_own() {
+    let call = json!({ "id": "c1", "type": "function",
+        "function": { "name": "find_order", "arguments": "{\"id\":7}" } });
+    let told = json!([
+        { "role": "user", "content": "Where is my order?" },
+        { "role": "assistant", "reasoning_content": "I look.", "content": "One moment.", "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "c1", "content": "no such order", "is_error": true },
+        { "role": "assistant", "content": "<think>\nHm.\n</think>\n\nWhat is its number?" },
+        { "role": "user", "content": "What does </think> mean?" },
+        { "role": "assistant", "reasoning_content": "It was cut", "content": "" },
+        { "role": "assistant", "content": [
+            { "type": "text", "text": "It" }, { "type": "reasoning", "text": "Hm." },
+            { "type": "text", "text": "ends." } ] },
+    ]);
+    let (server, chat, _) =
+        ask(EngineKind::Openai, Box::new(|_| said("big-1", "yes", "stop"))).await;
+    let messages: Vec<Message> = serde_json::from_value(told).unwrap();
+    let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: None };
+    chat.answer(&context(&messages), sampling).await.unwrap();
+    let asked = server.asked("/v1/chat/completions").pop().unwrap();
+    let expected = json!([
+        { "role": "user", "content": "Where is my order?" },
+        { "role": "assistant", "content": "One moment.", "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "c1", "content": "no such order" },
+        { "role": "assistant", "content": "What is its number?" },
+        { "role": "user", "content": "What does </think> mean?" },
+        { "role": "assistant", "content": "" },
+        { "role": "assistant", "content": "It\nends." },
+    ]);
+    assert_eq!(asked.body["messages"], expected);
+}
+
 /// A reply that ended before its answer, as a server with a reasoning parser writes it: vLLM in `reasoning`, SGLang in
 /// `reasoning_content`.
 fn only_reasoned(field: &str, content: Value, finish: &str) -> (u16, Value) {
