@@ -1,8 +1,26 @@
-//! An episode with tools and parallel calls: stored, replayed, annotated, shown and exported as it was.
+//! Tool calls: an episode with parallel calls is stored, replayed, annotated, shown and exported as it was, and calls
+//! behind special tokens are read.
 
+use nlac::{
+    domain::{
+        generation::Weights,
+        seed::SeedPath,
+        spec::{SamplingSpec, ToolFormat},
+    },
+    experience::{
+        action::{Codec, Reply},
+        codec::ToolCalls,
+        context::Context,
+        message::Message,
+    },
+    prompt::{Encoder, PromptSet},
+};
 use serde_json::{Value, json};
 
-use crate::support::{Service, small_job};
+use crate::support::{
+    Service, byte_model, small_job,
+    stub::{Asked, Stub},
+};
 
 /// Somebody's agent looked two orders up at once.
 fn logged() -> Value {
@@ -93,4 +111,30 @@ async fn an_episode_with_tools_and_parallel_calls_stays_what_it_was() {
     let table = service.http.get(table).send().await.unwrap().bytes().await.unwrap();
     assert_eq!(crate::search::rows(table), rows, "a table says what the lines say");
     service.stop().await;
+}
+
+/// Mistral's marks are special tokens, which engines leave out of the text.
+#[tokio::test]
+async fn calls_behind_special_tokens_are_read() {
+    const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'user' %}[INST]{{ m.content }}[/INST]\
+        {% else %}{{ m.content }}</s>{% endif %}{% endfor %}";
+    let directory = tempfile::tempdir().unwrap();
+    let special = ["</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]"];
+    byte_model::write_tokenizer(directory.path(), &special, &[], TEMPLATE);
+    let prompts = PromptSet::load("standard").unwrap();
+    let state = Context::of(vec![Message::user("Where is my order?")]);
+    for written in [
+        "One moment.[TOOL_CALLS]find_order[ARGS]{\"id\": 7}</s>",
+        "One moment.[TOOL_CALLS] [{\"name\": \"find_order\", \"arguments\": {\"id\": 7}}]</s>",
+    ] {
+        let encoder = Encoder::load(directory.path()).unwrap();
+        let engine = Stub::of_model(encoder, |_: Asked<'_>| written.to_owned());
+        let sampler = engine.sampler(&prompts);
+        let sampling = SamplingSpec::new(0.0, 256);
+        let said = sampler.act(&state, Weights::Online, sampling, SeedPath::root(0)).await.unwrap();
+        assert_eq!(said.text, written.strip_suffix("</s>").unwrap());
+        let codec = ToolCalls(ToolFormat::Mistral);
+        let action = codec.read(Reply::whole(&said.text), &state).unwrap();
+        assert_eq!(action.key, "{\"arguments\":{\"id\":7},\"name\":\"find_order\"}");
+    }
 }

@@ -21,6 +21,10 @@ use files::{Special, Template, TokenizerConfig, end_tokens, invalid, unreadable}
 use pieces::Pieces;
 pub use template::Reasoning;
 
+/// What Mistral's models write before a tool call. The marks of other families are no special tokens, or the call is read
+/// without them.
+const CALLS: &str = "[TOOL_CALLS]";
+
 /// Who speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -234,7 +238,7 @@ impl ChatTokenizer {
             let added = tokenizer.get_added_tokens_decoder();
             added.values().any(|token| token.special && token.content == mark)
         };
-        let marks_are_special = reasoning.mark().is_some_and(special);
+        let marks_are_special = reasoning.mark().into_iter().chain([CALLS]).any(special);
         let text = |special: Option<Special>| special.map(Special::into_text).unwrap_or_default();
         let (bos, eos) = (text(config.bos_token), text(config.eos_token));
         let eos_ids = end_tokens(directory)?.into_iter().chain(tokenizer.token_to_id(&eos));
@@ -343,7 +347,7 @@ impl ChatTokenizer {
         &self.switches
     }
 
-    /// Whether the marks around the reasoning are special tokens, which engines leave out of the text.
+    /// Whether the marks of reasoning or tool calls are special tokens, which engines leave out of the text.
     #[must_use]
     pub const fn marks_are_special(&self) -> bool {
         self.marks_are_special

@@ -58,8 +58,8 @@ impl Encoder {
         }
     }
 
-    /// What a model wrote, as the service keeps texts: `<think>…</think>` before the answer. `text` is what the engine
-    /// made of the tokens, which lacks special ones.
+    /// What a model wrote, as the service keeps texts: `<think>…</think>` before the answer, and the marks of tool calls.
+    /// `text` is what the engine made of the tokens, which lacks special ones.
     ///
     /// # Errors
     /// The tokenizer rejects the tokens.
