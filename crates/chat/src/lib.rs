@@ -15,6 +15,7 @@ use minijinja::{Environment, context, value::Serde};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use time::{Duration, OffsetDateTime};
 use tokenizers::Tokenizer;
 
 use files::{Special, Template, TokenizerConfig, end_tokens, invalid, unreadable};
@@ -258,7 +259,8 @@ impl ChatTokenizer {
         })
     }
 
-    /// The conversation as the model reads it; with the opening of a reply when one is asked for.
+    /// The conversation as the model reads it; with the opening of a reply when one is asked for. A template that writes the
+    /// date gets that of UTC.
     ///
     /// # Errors
     /// The template rejects it.
@@ -266,6 +268,15 @@ impl ChatTokenizer {
         &self,
         conversation: &Conversation<'_>,
         generation_prompt: bool,
+    ) -> Result<String, ChatError> {
+        self.render(conversation, generation_prompt, OffsetDateTime::now_utc())
+    }
+
+    fn render(
+        &self,
+        conversation: &Conversation<'_>,
+        generation_prompt: bool,
+        now: OffsetDateTime,
     ) -> Result<String, ChatError> {
         // Templates ask whether there are tools at all.
         let tools = (!conversation.tools.is_empty()).then_some(Serde(&conversation.tools));
@@ -276,6 +287,7 @@ impl ChatTokenizer {
             add_generation_prompt => generation_prompt,
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
+            strftime_now => template::strftime(now),
         };
         let template = self.templates.get_template("chat")?;
         if conversation.switches.is_empty() {
@@ -295,6 +307,20 @@ impl ChatTokenizer {
         generation_prompt: bool,
     ) -> Result<Vec<u32>, ChatError> {
         self.encode(&self.render_chat(conversation, generation_prompt)?, false)
+    }
+
+    /// The token ids of a conversation that is rendered so many days after today.
+    ///
+    /// # Errors
+    /// See [`ChatTokenizer::encode_chat`].
+    pub fn encode_chat_after(
+        &self,
+        days: i64,
+        conversation: &Conversation<'_>,
+        generation_prompt: bool,
+    ) -> Result<Vec<u32>, ChatError> {
+        let now = OffsetDateTime::now_utc() + Duration::days(days);
+        self.encode(&self.render(conversation, generation_prompt, now)?, false)
     }
 
     /// The token ids of a text.

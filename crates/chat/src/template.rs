@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::{Environment, Error, ErrorKind, syntax::SyntaxConfig};
+use minijinja::{Environment, Error, ErrorKind, Value, syntax::SyntaxConfig};
 use time::{OffsetDateTime, format_description};
 
 use crate::json;
 
-/// Variables that the service itself sets for a template.
-const GIVEN: [&str; 5] = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
+/// What the service itself sets for a template.
+const GIVEN: [&str; 6] =
+    ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "strftime_now"];
 
 /// The format in which a model writes its reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,18 +55,19 @@ pub(super) fn environment(template: String) -> Result<Environment<'static>, Erro
     templates.add_function("raise_exception", |message: String| -> Result<String, _> {
         Err(Error::new(ErrorKind::InvalidOperation, message))
     });
-    templates.add_function("strftime_now", strftime_now);
     templates.add_filter("tojson", json::tojson);
     templates.add_template_owned("chat", template)?;
     Ok(templates)
 }
 
-/// Today's date in UTC, in a format of Python's `strftime`.
-fn strftime_now(format: &str) -> Result<String, Error> {
+/// The function that writes the time in a format of Python's `strftime`.
+pub(super) fn strftime(now: OffsetDateTime) -> Value {
     let invalid = |reason: String| Error::new(ErrorKind::InvalidOperation, reason);
-    let format = format_description::parse_strftime_owned(format);
-    let format = format.map_err(|e| invalid(e.to_string()))?;
-    OffsetDateTime::now_utc().format(&format).map_err(|e| invalid(e.to_string()))
+    Value::from_function(move |format: String| -> Result<String, Error> {
+        let format = format_description::parse_strftime_owned(&format);
+        let format = format.map_err(|e| invalid(e.to_string()))?;
+        now.format(&format).map_err(|e| invalid(e.to_string()))
+    })
 }
 
 /// The variables that a template reads beside those that the service gives it: `enable_thinking`, for example.

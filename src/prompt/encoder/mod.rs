@@ -40,6 +40,18 @@ impl Encoder {
         Ok(self.0.encode_chat(&self.conversation(&context.with_one_system()), true)?)
     }
 
+    /// The tokens of a prompt that is rendered today, yesterday and tomorrow. Some chat templates write the date (gpt-oss): here
+    /// that of UTC, and in an engine that of its time zone.
+    ///
+    /// # Errors
+    /// The chat template or the tokenizer rejects it.
+    pub fn encode_on_days(&self, context: &Context) -> Result<[Vec<u32>; 3], PromptError> {
+        let context = context.with_one_system();
+        let conversation = self.conversation(&context);
+        let on = |days| self.0.encode_chat_after(days, &conversation, true);
+        Ok([on(0)?, on(-1)?, on(1)?])
+    }
+
     /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would have
     /// written. After a prompt that lets the model not think, the reply has no reasoning either.
     ///

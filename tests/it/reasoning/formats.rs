@@ -101,6 +101,24 @@ fn a_chat_template_gets_one_system_message() {
     assert!(encoder.decode(&tokens).unwrap().ends_with("It was shipped."));
 }
 
+/// An engine's time zone can be a day ahead or behind.
+#[test]
+fn the_tokens_of_neighbouring_days_are_known() {
+    let context = question(json!({}));
+    let encoder = Family::GptOss.encoder();
+    let today = time::OffsetDateTime::now_utc().date();
+    let dates = [today, today.previous_day().unwrap(), today.next_day().unwrap()];
+    let days = encoder.encode_on_days(&context).unwrap();
+    for (tokens, date) in days.iter().zip(dates) {
+        let seen = encoder.decode(tokens).unwrap();
+        assert!(seen.contains(&format!("Current date: {date}")), "{date}: {seen}");
+    }
+    assert_eq!(days[0], encoder.encode(&context).unwrap());
+    let encoder = Family::Qwen3.encoder();
+    let prompt = encoder.encode(&context).unwrap();
+    assert!(encoder.encode_on_days(&context).unwrap().iter().all(|tokens| *tokens == prompt));
+}
+
 #[test]
 fn the_prompt_tells_whether_a_model_thinks() {
     let opening = |family: Family, switches| {
