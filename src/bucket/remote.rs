@@ -90,15 +90,13 @@ impl Remote {
             let key = self.prefix.clone().join(name).join(file);
             let mut writer =
                 BufWriter::with_capacity(self.objects.clone(), key, PART).with_max_concurrency(4);
-            let written = async {
-                copy(&mut content, &mut writer).await?;
-                writer.shutdown().await
-            };
-            if let Err(error) = written.await {
+            if let Err(error) = copy(&mut content, &mut writer).await {
                 // Without this, the parts stay until a rule of the bucket removes them.
                 let _ = writer.abort().await;
                 return Err(self.away(&error));
             }
+            // It aborts by itself if it fails.
+            writer.shutdown().await.map_err(|error| self.away(&error))?;
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ impl Expiry {
                 if trainers_away.contains(&leftover.trainer) && leftover.states().next().is_some() {
                     continue;
                 }
-                match self.delete_states(&leftover).await {
+                match self.delete_states(&leftover.trainer, leftover.states()).await {
                     Ok(()) => expiry::forget(&mut *self.store.acquire().await?, id).await?,
                     Err(fault) => {
                         let trainer = &leftover.trainer;
@@ -128,7 +128,7 @@ impl Expiry {
                 if away.contains(&trainer) {
                     continue;
                 }
-                match self.delete_states(&trainer, &states).await {
+                match self.delete_states(&trainer, states.iter().map(String::as_str)).await {
                     Ok(()) => {
                         let mut conn = self.store.acquire().await?;
                         expiry::forget_unnamed(&mut conn, lease_token).await?;
@@ -144,7 +144,11 @@ impl Expiry {
         }
     }
 
-    async fn delete_states(&self, trainer: &str, states: &[String]) -> Result<(), Fault> {
+    async fn delete_states(
+        &self,
+        trainer: &str,
+        states: impl IntoIterator<Item = &str>,
+    ) -> Result<(), Fault> {
         for state in states {
             self.peers.delete_state(&self.store, trainer, state).await?;
         }
@@ -153,12 +157,5 @@ impl Expiry {
 
     async fn unload(&self, leftover: &Leftover) -> Result<(), Fault> {
         self.peers.unload(&self.store, &leftover.engine, &leftover.name).await
-    }
-
-    async fn delete_states(&self, leftover: &Leftover) -> Result<(), Fault> {
-        for state in leftover.states() {
-            self.peers.delete_state(&self.store, &leftover.trainer, state).await?;
-        }
-        Ok(())
     }
 }

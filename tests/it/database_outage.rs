@@ -15,7 +15,7 @@ use nlac::{
     },
     queue::{Handler, Runner, Settings},
     store::{
-        Listener, Store, WORK_CHANNEL,
+        Listener, Store, StoreError, WORK_CHANNEL,
         leases::{self, Claim},
     },
     telemetry::Meters,
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     queue::planned,
-    support::{Place, cluster, database::Database, wire::Wire},
+    support::{Place, cluster, database, database::Database, wire::Wire},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,4 +116,32 @@ async fn an_outage_that_outlasts_a_lease_uses_no_attempt() {
         store.close().await;
         direct.close().await;
     }
+}
+
+#[tokio::test]
+async fn what_a_database_may_recover_from_is_tried_again() {
+    let (store, _place) = database().await;
+    let mut conn = store.acquire().await.unwrap();
+    for (code, again, is_outage) in [
+        ("25006", true, true),
+        ("28P01", true, true),
+        ("57P01", true, true),
+        ("25P03", true, false),
+        ("40001", true, false),
+        ("53200", true, false),
+        ("55P03", true, false),
+        ("58030", true, false),
+        ("22012", false, false),
+        ("23505", false, false),
+        ("42P01", false, false),
+    ] {
+        let raise = format!("do $$ begin raise exception using errcode = '{code}'; end $$");
+        let raised = sqlx::query(sqlx::AssertSqlSafe(raise)).execute(&mut *conn).await;
+        let error = StoreError::from(raised.unwrap_err());
+        assert_eq!(error.is_of_rows(), !again, "{code}");
+        assert_eq!(matches!(error.fault(), Fault::Fail(_)), !again, "{code}");
+        assert_eq!(matches!(error.fault(), Fault::Away { .. }), is_outage, "{code}");
+    }
+    drop(conn);
+    store.close().await;
 }

@@ -486,31 +486,3 @@ async fn followers_read_every_event_once_whatever_commits_first() {
     assert_eq!(all, whole, "the follower's order is the log's");
     store.close().await;
 }
-
-#[tokio::test]
-async fn what_a_database_may_recover_from_is_tried_again() {
-    let (store, _place) = database().await;
-    let mut conn = store.acquire().await.unwrap();
-    for (code, again, is_outage) in [
-        ("25006", true, true),
-        ("28P01", true, true),
-        ("57P01", true, true),
-        ("25P03", true, false),
-        ("40001", true, false),
-        ("53200", true, false),
-        ("55P03", true, false),
-        ("58030", true, false),
-        ("22012", false, false),
-        ("23505", false, false),
-        ("42P01", false, false),
-    ] {
-        let raise = format!("do $$ begin raise exception using errcode = '{code}'; end $$");
-        let raised = sqlx::query(sqlx::AssertSqlSafe(raise)).execute(&mut *conn).await;
-        let error = StoreError::from(raised.unwrap_err());
-        assert_eq!(error.is_of_rows(), !again, "{code}");
-        assert_eq!(matches!(error.fault(), Fault::Fail(_)), !again, "{code}");
-        assert_eq!(matches!(error.fault(), Fault::Away { .. }), is_outage, "{code}");
-    }
-    drop(conn);
-    store.close().await;
-}

@@ -41,6 +41,9 @@ async fn submit(service: &Service, trainer: &Faulty) -> String {
     assert_eq!(service.put("/v1/trainers/faulty", &body).await.0, 200);
     let mut spec = small_job();
     spec["model"]["trainer"] = "faulty".into();
+    // An evaluation lies between two trainings, and takes longer than a look at the database.
+    spec["evaluation"]["every"] = 1.into();
+    spec["evaluation"]["episodes"] = 300.into();
     let (status, job) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 201, "{job}");
     job["id"].as_str().unwrap().to_owned()

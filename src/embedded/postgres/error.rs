@@ -66,7 +66,7 @@ pub enum PostgresError {
     Late(String),
     /// The server still repeats its log.
     #[error(
-        "Postgres still recovers after an hour: it goes on by itself, so start nlac again later; its log is {0}"
+        "Postgres still recovers after an hour: it continues by itself, so start nlac again later; its log is {0}"
     )]
     Recovering(String),
     /// Files.
