@@ -1,6 +1,7 @@
 //! NLQL's improvement: several actions are sampled in each state, the language critic judges each, and the policy
 //! learns the best (ablation: nothing is refined). The best is the action whose critique is most surely a Yes, by the
-//! evaluator's own probability of its verdict; a comparator would be one more prompt that small models do not know.
+//! evaluator's own probability of its verdict. If all are No, all are equal: how surely a No is said tells nothing about
+//! the action. A comparator would be one more prompt that small models do not know.
 //! Targets keep one sampled a': the best of several would cost as many critiques again.
 
 use std::collections::HashSet;
@@ -68,7 +69,7 @@ pub(super) async fn improve(
     Ok(())
 }
 
-/// The round of the action that is most probably optimal; one of equals by the seed.
+/// The round of the action that is most surely optimal; one of equals by the seed.
 fn best(setting: &Setting<'_>, candidate: &Candidate<'_>, judged: &[Judged]) -> Option<usize> {
     let scored: Vec<_> =
         judged.iter().filter_map(|j| Some((j.critique.round, optimal(setting, j)?))).collect();
@@ -78,13 +79,13 @@ fn best(setting: &Setting<'_>, candidate: &Candidate<'_>, judged: &[Judged]) -> 
     equal.choose(&mut rng).and_then(|(round, _)| usize::try_from(*round).ok())
 }
 
-/// The evaluator's probability that an action is optimal; none if its verdict cannot be read. An engine that tells no
-/// log-probabilities leaves 1 or 0.
+/// The probability with which the evaluator said Yes, 0 if it said No, none if its verdict cannot be parsed. An engine that
+/// returns no log-probabilities leaves 1 or 0.
 fn optimal(setting: &Setting<'_>, judged: &Judged) -> Option<f64> {
-    let sure = judged.verdict_logprob(setting).map_or(1.0, |logprob| f64::from(logprob).exp());
+    let sure = || judged.verdict_logprob(setting).map_or(1.0, |logprob| f64::from(logprob).exp());
     match judged.critique.verdict {
-        Verdict::Yes => Some(sure),
-        Verdict::No => Some(1.0 - sure),
+        Verdict::Yes => Some(sure()),
+        Verdict::No => Some(0.0),
         Verdict::Unparseable => None,
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Candidate {
     /// End-of-text included.
     pub(super) tokens: Vec<i32>,
     /// How often it was sampled.
-    times: usize,
+    pub(super) times: usize,
 }
 
 /// A candidate with its language value.

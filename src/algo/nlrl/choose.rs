@@ -1,9 +1,12 @@
 //! The policy's improvement: several actions are sampled in a state, each gets a language value, and the chooser names the
-//! best by the values alone. The policy learns that action as it wrote it. A choice that nobody can read teaches nothing.
+//! best by the values alone. The policy learns that action as it wrote it. If the choice cannot be parsed, the policy learns
+//! one of its own candidates.
+
+use rand::seq::IndexedRandom;
 
 use super::{
     Setting,
-    candidates::{Valued, sample, unique, valued},
+    candidates::{Candidate, Valued, sample, unique, valued},
     policy_example,
 };
 use crate::{
@@ -46,10 +49,18 @@ pub(super) async fn improve(setting: &Setting<'_>, step: &Replayed) -> Result<An
         changed: chosen.is_some_and(|chosen| before.as_ref() != Some(&chosen.key)),
     });
     made.generations.push(said);
-    if let Some(chosen) = chosen {
-        made.examples.push(policy_example(setting, step, chosen.tokens.clone())?);
+    if let Some(learned) = chosen.or_else(|| own(setting, step, &valued)) {
+        made.examples.push(policy_example(setting, step, learned.tokens.clone())?);
     }
     Ok(made)
+}
+
+/// One of the candidates, each as likely as the policy wrote it. If states without a choice taught nothing, the policy would
+/// learn only from states in which it always does the same. Soon it would do that everywhere.
+fn own<'a>(setting: &Setting<'_>, step: &Replayed, valued: &'a [Valued]) -> Option<&'a Candidate> {
+    let mut rng = setting.seed_of(step, "own").rng();
+    let drawn = valued.choose_weighted(&mut rng, |valued| valued.candidate.times);
+    drawn.ok().map(|valued| &valued.candidate)
 }
 
 /// i ~ chooser(s, v1..vN).
