@@ -337,7 +337,7 @@ create table replay (
     solved        boolean not null,         -- it ends an episode that is solved
     pending       boolean not null,         -- its reward is awaited: it is not drawn
     refused       boolean not null default false,   -- the last verdict was No
-    left_out      boolean not null default false,   -- an engine rejected something about it
+    without_target boolean not null default false,  -- a draw gave the critic no target
     loss          real,                     -- critic loss per token when last learnt; null: never, so it comes first
     uses          integer not null default 0,
     primary key (job_id, transition_id)

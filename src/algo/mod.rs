@@ -35,7 +35,7 @@ pub use needs::Needs;
 
 use crate::{
     domain::{
-        annotation::{Choice, Critique, Prediction, Refinement, Target},
+        annotation::{Choice, Critique, Prediction, Refinement, Target, TargetStatus},
         fault::Fault,
         generation::{FinishReason, Generation},
         ids::{EpisodeId, TransitionId},
@@ -89,6 +89,20 @@ impl Annotations {
         self.examples.extend(more.examples);
         self.env_steps += more.env_steps;
         self.left_out.extend(more.left_out);
+    }
+
+    /// The transitions that gave the critic no target: left out, or with a target that was dropped.
+    #[must_use]
+    pub fn without_target(&self) -> Vec<TransitionId> {
+        let of = |accepted: bool| {
+            let targets = self.targets.iter();
+            targets
+                .filter(move |target| (target.status == TargetStatus::Accepted) == accepted)
+                .map(|target| target.transition_id)
+        };
+        let accepted: BTreeSet<_> = of(true).collect();
+        let dropped = of(false).filter(|id| !accepted.contains(id));
+        self.left_out.keys().copied().chain(dropped).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The transitions that something was said about, each once.

@@ -18,8 +18,8 @@ pub struct Entry {
     pub loss: Option<f32>,
     /// Its last verdict was No.
     pub refused: bool,
-    /// An engine rejected a part of it.
-    pub left_out: bool,
+    /// A draw gave the critic no target: an engine rejected a part of it, or its target was dropped.
+    pub without_target: bool,
 }
 
 /// A drawn entry.
@@ -43,8 +43,8 @@ const FLOOR: f64 = 1e-3;
 ///
 /// Endings of solved episodes are drawn first, then other endings, each up to their least share. The rest comes
 /// from everything that is left. Within each draw the chance is proportional to `priority ^ exponent`, or
-/// uniform for the uniform share. A transition that was never trained on has the largest priority seen; what
-/// was left out instead has the least, or it would fill the batches in the end.
+/// uniform for the uniform share. A transition that was never trained on has the largest priority seen. If it was drawn and
+/// gave no target, it has the least, or such transitions would fill the batches in the end.
 ///
 /// `beta` is the exponent of the importance weights.
 pub fn select(entries: &[Entry], spec: &ReplaySpec, beta: f32, rng: &mut impl Rng) -> Vec<Drawn> {
@@ -93,7 +93,7 @@ fn weigh(drawn: &[usize], priorities: &[f64], uniform_share: f32, beta: f32) -> 
     drawn.iter().map(|&index| Drawn { index, importance: (raw(index) / largest) as f32 }).collect()
 }
 
-/// `(loss + floor) ^ exponent`, at the maximum if never trained on, as at a loss of 0 if left out. A verdict No
+/// `(loss + floor) ^ exponent`, at the maximum if never trained on, as at a loss of 0 if drawn without a target. A verdict No
 /// adds the bonus times the mean loss.
 fn priorities(entries: &[Entry], spec: &ReplaySpec) -> Vec<f64> {
     let losses: Vec<f64> = entries.iter().filter_map(|e| e.loss).map(f64::from).collect();
@@ -104,7 +104,7 @@ fn priorities(entries: &[Entry], spec: &ReplaySpec) -> Vec<f64> {
         (f64::from(loss.max(0.0)) + extra + FLOOR).powf(f64::from(spec.priority_exponent))
     };
     let known = |e: &Entry| match e.loss {
-        None if e.left_out => Some(raw(0.0, false)),
+        None if e.without_target => Some(raw(0.0, false)),
         loss => loss.map(|loss| raw(loss, e.refused)),
     };
     let highest = entries.iter().filter_map(known).fold(FLOOR, f64::max);
@@ -183,9 +183,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_does_not_come_first() {
+    fn what_gave_no_target_does_not_come_first() {
         let mut entries = vec![entry(false, Some(1.0)), entry(false, None), entry(false, None)];
-        entries[1].left_out = true;
+        entries[1].without_target = true;
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let drawn: Vec<_> =
             (0..2000).map(|_| select(&entries, &spec(1, 1.0, 0.0, 0.0), &mut rng)[0]).collect();
@@ -211,7 +211,7 @@ mod tests {
             solved: false,
             loss,
             refused: false,
-            left_out: false,
+            without_target: false,
         }
     }
 

@@ -19,8 +19,8 @@ pub struct Entry {
     pub loss: Option<f32>,
     /// Its last verdict was No.
     pub refused: bool,
-    /// An engine rejected a part of it.
-    pub left_out: bool,
+    /// A draw gave the critic no target: an engine rejected a part of it, or its target was dropped.
+    pub without_target: bool,
 }
 
 /// A transition that enters replay.
@@ -178,7 +178,7 @@ pub async fn entries(
     // Row by row: what a driver holds of a row is many times an entry.
     let mut entries: Vec<Entry> = sqlx::query_as::<_, Entry>(
         "-- replay::entries
-         select transition_id, done, solved, loss, refused, left_out from replay
+         select transition_id, done, solved, loss, refused, without_target from replay
          where job_id = $1 and iteration between $3 and $4 and not pending
          order by iteration desc, episode desc, step desc limit $2",
     )
@@ -193,7 +193,7 @@ pub async fn entries(
     Ok(entries)
 }
 
-/// Records the last verdicts, and the transitions that an engine rejected. Like [`set_losses`] it locks by id:
+/// Records the last verdicts, and the transitions that gave the critic no target. Like [`set_losses`] it locks by id:
 /// iterations that overlap name the same rows, each in an order of its own, and would wait for each other.
 ///
 /// # Errors
@@ -202,7 +202,7 @@ pub async fn set_annotated(
     conn: &mut PgConnection,
     job: JobId,
     verdicts: &[(TransitionId, bool)],
-    left_out: &[TransitionId],
+    without_target: &[TransitionId],
 ) -> Result<(), StoreError> {
     let (ids, values): (Vec<_>, Vec<_>) = verdicts.iter().copied().unzip();
     sqlx::query(
@@ -210,13 +210,13 @@ pub async fn set_annotated(
          with held as (select transition_id from replay where job_id = $4 and transition_id = any($1 || $3)
                        order by transition_id for no key update)
          update replay r set refused = coalesce(v.refused, r.refused),
-             left_out = r.left_out or r.transition_id = any($3)
+             without_target = r.without_target or r.transition_id = any($3)
          from held left join unnest($1::uuid[], $2::bool[]) as v(id, refused) on v.id = held.transition_id
          where r.job_id = $4 and r.transition_id = held.transition_id",
     )
     .bind(ids)
     .bind(values)
-    .bind(left_out)
+    .bind(without_target)
     .bind(job)
     .execute(conn)
     .await?;

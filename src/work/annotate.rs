@@ -128,17 +128,16 @@ impl Worker {
         // The chooser prefers another action: it finds the one that was taken wanting.
         let chosen = made.choices.iter().filter(|c| c.action.is_some());
         let verdicts: Vec<_> = judged.chain(chosen.map(|c| (c.transition_id, c.changed))).collect();
-        let out: Vec<_> = made.left_out.keys().copied().collect();
-        replay::set_annotated(&mut tx, job, &verdicts, &out).await?;
+        replay::set_annotated(&mut tx, job, &verdicts, &made.without_target()).await?;
         search::refresh(&mut tx, job, &made.annotated()).await?;
         if let Some(first) = made.left_out.values().next() {
-            let (count, index) = (out.len(), context.index());
+            let (count, index) = (made.left_out.len(), context.index());
             let message = format!(
                 "iteration {index} leaves out {count} transitions that an engine or the model's chat template \
                  rejected (if they are too long: lower max_tokens in algorithm.sampling, or start the engine with a \
                  longer context); the first: {first}"
             );
-            let data = json!({ "iteration": index, "transitions": out });
+            let data = json!({ "iteration": index, "transitions": made.left_out.keys().collect::<Vec<_>>() });
             events::append(&mut tx, job, EventKind::Warned, &message, data).await?;
         }
         let taken = Spending { env_steps: made.env_steps.cast_signed(), ..tokens };

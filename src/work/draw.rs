@@ -71,7 +71,7 @@ impl Worker {
                         solved: e.solved,
                         loss: e.loss,
                         refused: e.refused,
-                        left_out: e.left_out,
+                        without_target: e.without_target,
                     })
                     .collect();
             let mut rng = context.seed("replay").rng();

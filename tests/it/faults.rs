@@ -330,8 +330,8 @@ async fn a_transition_that_an_engine_refuses_is_left_out_and_the_rest_goes_on() 
     let entries = replay::entries(&mut conn, job, 1000, 0, 2).await.unwrap();
     drop(conn);
     let noted =
-        |id: &Value| entries.iter().find(|e| json!(e.transition_id) == *id).unwrap().left_out;
-    assert!(out.iter().all(noted) && !entries.iter().all(|e| e.left_out), "{entries:?}");
+        |id: &Value| entries.iter().find(|e| json!(e.transition_id) == *id).unwrap().without_target;
+    assert!(out.iter().all(noted) && !entries.iter().all(|e| e.without_target), "{entries:?}");
 
     let job = of(&set(505)).await;
     assert_eq!(job["status"], "failed", "no prompt fits: {job}");
