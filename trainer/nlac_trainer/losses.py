@@ -83,7 +83,7 @@ def token_losses(
             clipped = old + (predicted - old).clamp(-clip, clip)
             error = torch.maximum(error, (clipped - arrays["returns"]) ** 2)
         return 0.5 * error
-    ratio = torch.exp(predicted - arrays["logprobs"])
+    ratio = torch.exp((predicted - arrays["logprobs"]).clamp(-20.0, 20.0))
     advantages = arrays["advantages"]
     gain = ratio * advantages
     if name in ("ppo", "ppo_dual_clip"):
