@@ -144,7 +144,7 @@ pub mod names {
         LIVE_MILLISECONDS = "live.milliseconds", Milliseconds;
         /// Mean return of the newest checkpoint's last episodes with agents.
         LIVE_RETURN = "live.return", Number;
-        /// Share of the newest checkpoint's answers in the shadow of the stable one that are the same message.
+        /// Share of the newest checkpoint's shadow answers that equal the stable checkpoint's answer.
         LIVE_AGREEMENT = "live.agreement", Share;
         /// Mean age of the replayed transitions: iterations since they were collected.
         STALENESS = "replay.staleness", Number;
@@ -164,10 +164,13 @@ pub mod names {
     /// counts.
     pub const PHASE_SECONDS_PREFIX: &str = "time.";
 
-    /// Seconds of a phase with work. The rest of `time` is waiting.
+    /// Seconds of a phase with work: this prefix and the phase's name. The rest of `time` is waiting.
+    pub const PHASE_BUSY_PREFIX: &str = "busy.";
+
+    /// The metric of a phase's seconds with work.
     #[must_use]
     pub fn busy(phase: crate::domain::job::Phase) -> String {
-        format!("busy.{phase}")
+        format!("{PHASE_BUSY_PREFIX}{phase}")
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
                 interval(success),
                 summary(differences).map_or("–".into(), |s| format!("{:+.1}", 100.0 * s.mean)),
                 interval(differences),
-                resampling::paired_p(differences).map_or("–".into(), |p| format!("{p:.3}")),
+                resampling::paired_p(differences).map_or("–".into(), |p| format!("{p:.4}")),
             );
         }
     }

@@ -17,6 +17,7 @@ mod results;
 mod runs;
 mod service;
 mod table;
+mod wall_time;
 mod worlds;
 
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::Planned;
+use super::{plan::Planned, wall_time};
 use crate::{
     cli::{Failure, client::Api},
     domain::{job::JobStatus, metric::names},
@@ -103,6 +103,7 @@ impl Run {
             };
             series.iter().filter(wanted).map(value).sum()
         };
+        let seconds = wall_time::of_iterations(&series);
         let evaluations = || series.iter().filter(|m| m["name"] == names::EVAL_SUCCESS);
         let mut curve: Vec<Point> = evaluations()
             .filter(|m| m["temperature"].as_f64() == quoted)
@@ -116,7 +117,7 @@ impl Run {
                     env_steps: env_steps.map_or(0.0, value),
                     optimizer_steps: sum_until(names::OPTIMIZER_STEPS, iteration),
                     generated_tokens: sum_until(names::GENERATED_TOKENS, iteration),
-                    seconds: sum_until(names::ITERATION_SECONDS, iteration),
+                    seconds: seconds.range(..=iteration).map(|(_, seconds)| seconds).sum(),
                     success: value(m),
                 }
             })
@@ -145,7 +146,7 @@ impl Run {
             error: view["error"].as_str().map(ToOwned::to_owned),
             curve,
             after,
-            seconds: sum_until(names::ITERATION_SECONDS, i64::MAX),
+            seconds: seconds.values().sum(),
         })
     }
 

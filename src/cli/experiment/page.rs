@@ -126,11 +126,16 @@ fn equal_budgets(text: &mut String, experiment: &Experiment, runs: &[Run]) {
             let reached = equal.arms.get(place)?;
             let mean = 100.0 * summary(&reached.success)?.mean;
             let p = resampling::paired_p(&reached.differences);
-            let p = p.map_or_else(String::new, |p| format!(", p {p:.3}"));
-            Some(format!("{mean:.1} % ({}{p})", interval(&reached.success)))
+            let p = p.map_or_else(String::new, |p| format!(", p {p:.4}"));
+            let early = if reached.early > 0 { "\\*" } else { "" };
+            Some(format!("{mean:.1} %{early} ({}{p})", interval(&reached.success)))
         });
         let cells: Vec<_> = cells.collect();
         let _ = writeln!(text, "| {} | {} |", reached.arm.title, cells.join(" | "));
+    }
+    let ended = |equal: &Equal<'_>| equal.arms.iter().any(|reached| reached.early > 0);
+    if equal.iter().any(ended) {
+        text.push_str("\n\\* Some runs of this arm ended before they had used this much. Their success at the end counts.\n");
     }
 }
 

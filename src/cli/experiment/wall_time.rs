@@ -1,0 +1,54 @@
+//! Wall time of a run, without interruptions of the experiment.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::domain::metric::names;
+
+/// A service that runs never leaves an iteration without work for so long, seconds.
+const INTERRUPTION: f64 = 60.0;
+
+/// Seconds of each iteration, by its number. An experiment that was stopped in the middle of an iteration may continue
+/// days later. Of such an iteration only the time with work counts.
+pub(super) fn of_iterations(series: &[Value]) -> BTreeMap<i64, f64> {
+    let mut seconds = BTreeMap::<i64, (f64, f64)>::new();
+    for metric in series {
+        let (Some(name), Some(iteration), Some(value)) =
+            (metric["name"].as_str(), metric["iteration"].as_i64(), metric["value"].as_f64())
+        else {
+            continue;
+        };
+        let (wall, busy) = seconds.entry(iteration).or_default();
+        if name == names::ITERATION_SECONDS {
+            *wall += value;
+        } else if name.starts_with(names::PHASE_BUSY_PREFIX) {
+            *busy += value;
+        }
+    }
+    let counted = |(wall, busy): (f64, f64)| if wall - busy > INTERRUPTION { busy } else { wall };
+    seconds.into_iter().map(|(iteration, seconds)| (iteration, counted(seconds))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::of_iterations;
+
+    #[test]
+    fn an_interruption_does_not_count() {
+        let metric = |name: &str, iteration: i64, value: f64| json!({ "name": name, "iteration": iteration, "value": value });
+        let series = [
+            metric("time.iteration", 1, 20.0),
+            metric("busy.collect", 1, 12.0),
+            metric("busy.learn", 1, 7.0),
+            metric("time.iteration", 2, 2420.0),
+            metric("busy.collect", 2, 13.0),
+            metric("busy.learn", 2, 8.0),
+            metric("time.learn", 2, 2409.0),
+        ];
+        let seconds: Vec<_> = of_iterations(&series).into_values().collect();
+        assert_eq!(seconds, [20.0, 21.0]);
+    }
+}
