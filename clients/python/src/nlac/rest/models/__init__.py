@@ -162,8 +162,9 @@ from .tool_function import ToolFunction
 from .tool_function_parameters import ToolFunctionParameters
 from .trainer_capabilities import TrainerCapabilities
 from .trainer_kind import TrainerKind
+from .trainer_limits import TrainerLimits
+from .trainer_limits_in_effect import TrainerLimitsInEffect
 from .trainer_list import TrainerList
-from .trainer_record import TrainerRecord
 from .trainer_view import TrainerView
 from .transition_list import TransitionList
 from .transition_view import TransitionView
@@ -340,8 +341,9 @@ __all__ = (
     "ToolFunctionParameters",
     "TrainerCapabilities",
     "TrainerKind",
+    "TrainerLimits",
+    "TrainerLimitsInEffect",
     "TrainerList",
-    "TrainerRecord",
     "TrainerView",
     "TransitionList",
     "TransitionView",

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
 from ..models.trainer_kind import TrainerKind, check_trainer_kind
 from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.trainer_limits import TrainerLimits
+
 
 T = TypeVar("T", bound="PutTrainer")
 
@@ -24,6 +28,8 @@ class PutTrainer:
     api_key_env: None | str | Unset = UNSET
     """ Environment variable of this service with the trainer's API key. Its name begins with
     `NLAC_PEER_KEY_`. `<name>_ORIGINS` lists the origins that may receive the key. """
+    limits: TrainerLimits | Unset = UNSET
+    """ Limits that a registration sets. """
     model: None | str | Unset = UNSET
     """ Name of the model in specs (`model.base`). The default is `base_model`. """
 
@@ -39,6 +45,10 @@ class PutTrainer:
             api_key_env = UNSET
         else:
             api_key_env = self.api_key_env
+
+        limits: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.limits, Unset):
+            limits = self.limits.to_dict()
 
         model: None | str | Unset
         if isinstance(self.model, Unset):
@@ -57,6 +67,8 @@ class PutTrainer:
         )
         if api_key_env is not UNSET:
             field_dict["api_key_env"] = api_key_env
+        if limits is not UNSET:
+            field_dict["limits"] = limits
         if model is not UNSET:
             field_dict["model"] = model
 
@@ -64,6 +76,8 @@ class PutTrainer:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.trainer_limits import TrainerLimits
+
         d = dict(src_dict)
         base_model = d.pop("base_model")
 
@@ -80,6 +94,13 @@ class PutTrainer:
 
         api_key_env = _parse_api_key_env(d.pop("api_key_env", UNSET))
 
+        _limits = d.pop("limits", UNSET)
+        limits: TrainerLimits | Unset
+        if isinstance(_limits, Unset):
+            limits = UNSET
+        else:
+            limits = TrainerLimits.from_dict(_limits)
+
         def _parse_model(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -94,6 +115,7 @@ class PutTrainer:
             kind=kind,
             url=url,
             api_key_env=api_key_env,
+            limits=limits,
             model=model,
         )
 

@@ -12,6 +12,8 @@ from ..models.trainer_kind import TrainerKind, check_trainer_kind
 
 if TYPE_CHECKING:
     from ..models.trainer_capabilities import TrainerCapabilities
+    from ..models.trainer_limits import TrainerLimits
+    from ..models.trainer_limits_in_effect import TrainerLimitsInEffect
 
 
 T = TypeVar("T", bound="TrainerView")
@@ -27,6 +29,8 @@ class TrainerView:
     """ Name of the base model on the trainer. """
     kind: TrainerKind
     """ Protocols of trainers. """
+    limits: TrainerLimits
+    """ Limits that a registration sets. """
     model: str
     """ Name of the model in specs, if engine and trainer use different names for it. """
     name: str
@@ -36,6 +40,8 @@ class TrainerView:
     capabilities: None | TrainerCapabilities
     checked_at: datetime.datetime | None
     """ When the service last contacted it. """
+    limits_in_effect: TrainerLimitsInEffect
+    """ Limits of a trainer in effect. """
     trouble: None | str
     """ Why the last contact failed; null if it succeeded. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -49,6 +55,8 @@ class TrainerView:
         base_model = self.base_model
 
         kind: str = self.kind
+
+        limits = self.limits.to_dict()
 
         model = self.model
 
@@ -68,6 +76,8 @@ class TrainerView:
         else:
             checked_at = self.checked_at
 
+        limits_in_effect = self.limits_in_effect.to_dict()
+
         trouble: None | str
         trouble = self.trouble
 
@@ -78,11 +88,13 @@ class TrainerView:
                 "api_key_env": api_key_env,
                 "base_model": base_model,
                 "kind": kind,
+                "limits": limits,
                 "model": model,
                 "name": name,
                 "url": url,
                 "capabilities": capabilities,
                 "checked_at": checked_at,
+                "limits_in_effect": limits_in_effect,
                 "trouble": trouble,
             }
         )
@@ -92,6 +104,8 @@ class TrainerView:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.trainer_capabilities import TrainerCapabilities
+        from ..models.trainer_limits import TrainerLimits
+        from ..models.trainer_limits_in_effect import TrainerLimitsInEffect
 
         d = dict(src_dict)
 
@@ -105,6 +119,8 @@ class TrainerView:
         base_model = d.pop("base_model")
 
         kind = check_trainer_kind(d.pop("kind"))
+
+        limits = TrainerLimits.from_dict(d.pop("limits"))
 
         model = d.pop("model")
 
@@ -142,6 +158,8 @@ class TrainerView:
 
         checked_at = _parse_checked_at(d.pop("checked_at", None))
 
+        limits_in_effect = TrainerLimitsInEffect.from_dict(d.pop("limits_in_effect"))
+
         def _parse_trouble(data: object) -> None | str:
             if data is None:
                 return data
@@ -153,11 +171,13 @@ class TrainerView:
             api_key_env=api_key_env,
             base_model=base_model,
             kind=kind,
+            limits=limits,
             model=model,
             name=name,
             url=url,
             capabilities=capabilities,
             checked_at=checked_at,
+            limits_in_effect=limits_in_effect,
             trouble=trouble,
         )
 
