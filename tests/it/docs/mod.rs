@@ -80,7 +80,7 @@ fn commands_that_are_not_run_are_few_and_can_be_read() {
         let shell = std::process::Command::new("bash").args(["-nc", &block.text]).output().unwrap();
         assert!(shell.status.success(), "{at}: {}", String::from_utf8_lossy(&shell.stderr));
         for line in block.text.replace("\\\n", " ").lines() {
-            let line = line.split(" # ").next().unwrap();
+            let line = line.split(" # ").next().unwrap().trim_end_matches(" &");
             let words: Vec<&str> = line.split_whitespace().collect();
             for word in &words {
                 let path = word.trim_start_matches("./");
