@@ -12,7 +12,7 @@ use crate::net::{Client, NetError, retry};
 
 /// Deadline of an answer; algebra can take its time.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How often nlac asks before it gives the episode up for now.
+/// How often nlac asks before it stops the episode and plays it again later.
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -252,7 +252,7 @@ pub async fn set_budget(
     Ok(())
 }
 
-/// Notes that a unit of a running job waits for `peer`; returns whether the job did not wait for that before. A job tells of
+/// Notes that a unit of a running job waits for `peer`; returns whether the job did not wait for that before. A job shows
 /// one peer at a time, as long as any of its units waits for it. Agents take their time, so any other peer takes their place.
 ///
 /// # Errors
@@ -285,7 +285,7 @@ pub async fn set_waiting(
     .unwrap_or(false))
 }
 
-/// Notes that a job no longer waits for the peer that it tells of, if none of its units does; returns that peer, and for how
+/// Notes that a job no longer waits for the peer that it shows, if none of its units does; returns that peer, and for how
 /// many seconds the job waited. A unit that waits for another peer says so at its next try.
 ///
 /// # Errors

@@ -136,8 +136,8 @@ pub struct Due {
     pub attempts: i32,
 }
 
-/// Takes up to `most` deliveries that are due, up to `each` of a webhook and none of those that are `busy`; nobody else
-/// takes them for as long as `hold`.
+/// Takes up to `most` deliveries that are due: up to `each` of a webhook, and none of the webhooks that are `busy`. No other
+/// server takes them for as long as `hold`.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -88,7 +88,7 @@ impl Postgres {
         let mut server = Self { child, pid, options, adopted: false, root, durable, lock };
         let ready = server.wait_until_ready().await;
         if matches!(ready, Err(PostgresError::Recovering(_))) {
-            // To stop it would make the next start begin again. So it goes on, and the next start adopts it.
+            // If nlac stopped it, the next start would recover from the beginning. So it keeps running, and the next start adopts it.
             server.child = None;
         }
         ready.map(|()| server)
@@ -152,8 +152,9 @@ impl Postgres {
     /// Waits until it serves, and longer than usual while it recovers.
     async fn wait_until_ready(&mut self) -> Result<(), PostgresError> {
         let (data, log) = (self.root.join("data"), log_file(&self.root));
-        let (started, mut told, mut recovering) = (Instant::now(), Instant::now(), Instant::now());
-        while recovering.elapsed() < PATIENCE {
+        let (started, mut told, mut last_starting) =
+            (Instant::now(), Instant::now(), Instant::now());
+        while last_starting.elapsed() < PATIENCE {
             self.check_running()?;
             match status(&data, self.pid).as_deref() {
                 Some("ready") if ask(&self.options).await.is_ok() => return Ok(()),
@@ -161,7 +162,7 @@ impl Postgres {
                     if started.elapsed() >= RECOVERY {
                         return Err(PostgresError::Recovering(log.display().to_string()));
                     }
-                    recovering = Instant::now();
+                    last_starting = Instant::now();
                     if told.elapsed() >= TOLD {
                         told = Instant::now();
                         let (seconds, log) = (started.elapsed().as_secs(), tail(&log, 1));
