@@ -182,7 +182,7 @@ mod tests {
     fn every_series_is_explained_once_in_a_sentence() {
         // A constant outside the list would have no explanation.
         let source = include_str!("metric.rs").split("mod tests").next().unwrap_or_default();
-        assert_eq!(source.matches("pub const ").count(), 1, "only the prefix is no series");
+        assert_eq!(source.matches("pub const ").count(), 2, "only the two prefixes are no series");
         assert!(names::ALL.len() >= 60, "{}", names::ALL.len());
         let mut seen = std::collections::BTreeSet::new();
         for series in names::ALL {
