@@ -365,13 +365,18 @@ pub fn build(
         EnvironmentSpec::TwentyQuestions { max_questions, table } => {
             Arc::new(TwentyQuestions::new(*max_questions, *table))
         }
-        EnvironmentSpec::TwentyQuestionsChat { max_questions, objects, oracle: _ } => {
+        EnvironmentSpec::TwentyQuestionsChat {
+            max_questions,
+            objects,
+            oracle: _,
+            oracle_tokens,
+        } => {
             let objects = match objects {
                 Some(name) => Objects::load(&materials.file(name)?),
                 None => Objects::shipped(),
             };
             let objects = objects.map_err(|e| NotBuilt::Unreadable(e.to_string()))?;
-            let oracle = materials.partner("twenty_questions_chat", 256)?;
+            let oracle = materials.partner("twenty_questions_chat", *oracle_tokens)?;
             Arc::new(Answered::new(Arc::new(objects), oracle, *max_questions)?)
         }
         EnvironmentSpec::Mathematics { train, held_out, checker } => {

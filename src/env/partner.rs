@@ -71,7 +71,10 @@ impl Partner {
         let said = said_of(&completion.text, is_cut, words);
         said.map(str::to_owned).ok_or_else(|| {
             let most = self.max_tokens;
-            let reason = format!("the chat engine gave no complete answer within {most} tokens");
+            let reason = format!(
+                "the chat engine gave no complete answer within {most} tokens; raise `oracle_tokens` or `user_tokens` \
+                 of the job's environment"
+            );
             self.failed(Fault::Fail(reason))
         })
     }

@@ -38,6 +38,11 @@ pub enum EnvironmentSpec {
         #[garde(length(min = 1, max = 100))]
         #[schema(min_length = 1, max_length = 100)]
         oracle: String,
+        /// Most tokens of an answer, with the reasoning of a model that reasons.
+        #[serde(default = "default_partner_tokens")]
+        #[garde(range(min = 16, max = 65_536))]
+        #[schema(minimum = 16, maximum = 65_536, default = 256)]
+        oracle_tokens: u32,
         /// Number of questions before the game is lost.
         #[serde(default = "default_questions")]
         #[garde(range(min = 1, max = 100))]
@@ -142,6 +147,11 @@ pub struct TauBenchSpec {
     /// Who plays the user.
     #[garde(dive)]
     pub user: TauUser,
+    /// Most tokens of what an engine says as the user, with the reasoning of a model that reasons.
+    #[serde(default = "default_partner_tokens")]
+    #[garde(range(min = 16, max = 65_536))]
+    #[schema(minimum = 16, maximum = 65_536, default = 256)]
+    pub user_tokens: u32,
     /// Training tasks.
     #[serde(default = "retail_train")]
     #[garde(skip)]
@@ -404,6 +414,10 @@ const fn default_solved() -> f64 {
 }
 
 const fn default_new_steps() -> u32 {
+    256
+}
+
+const fn default_partner_tokens() -> u32 {
     256
 }
 

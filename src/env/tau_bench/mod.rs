@@ -31,9 +31,6 @@ use crate::{
 use customer::{Customer, User};
 use react::{Deed, ReactCall};
 
-/// Most tokens of what a simulated user says.
-const USER_TOKENS: u32 = 256;
-
 /// The benchmark with the tasks of a job.
 pub struct TauBench {
     train: Tasks,
@@ -109,7 +106,7 @@ impl TauBench {
         let user = match &spec.user {
             TauUser::Script(replies) => User::Script(replies.clone().into()),
             TauUser::Engine(_) => User::Engine {
-                partner: materials.partner("tau_bench", USER_TOKENS)?,
+                partner: materials.partner("tau_bench", spec.user_tokens)?,
                 prompts: Arc::new(UserPrompts::open(&directory).map_err(unreadable)?),
             },
         };
