@@ -144,6 +144,7 @@ pub(super) async fn read(
     params(("name" = String, Path, description = "A dataset")),
     responses(
         (status = 204, description = "Deleted"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such dataset", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "An unfinished job uses it", content_type = "application/problem+json"),
     )

@@ -35,6 +35,7 @@ mod jobs;
 mod keys;
 mod page;
 mod pagination;
+mod parameters;
 mod peers;
 mod placement;
 mod problem;
@@ -287,8 +288,11 @@ fn assemble(state: AppState, routes: OpenApiRouter<AppState>, pages: page::Pages
     let needs = pages.iter().map(|(path, access, _)| (*path, *access)).chain(docs);
     let rules = access::Rules::new(&mut document, needs);
     let guard = from_fn_with_state((state.clone(), Arc::new(rules)), access::guard);
-    let readable = fields::Readable::new(&serde_json::json!(document));
+    let described = serde_json::json!(document);
+    let readable = fields::Readable::new(&described);
+    let parameters = parameters::Parameters::new(&described);
     let api = api
+        .layer(from_fn_with_state(parameters, parameters::known))
         .layer(from_fn_with_state(readable, fields::choice))
         .layer(from_fn(conditional::validators))
         .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.yaml")));
