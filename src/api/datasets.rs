@@ -5,7 +5,7 @@ use std::io::Cursor;
 use axum::{
     Extension, Json,
     extract::{Path, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     episodes::{EpisodeList, page},
-    extract::{Params, Whole},
+    extract::{Params, Whole, sent_as},
     idempotency::{self, Once},
     pagination::{Listing, list},
     problem::{Problem, ProblemCode},
@@ -226,12 +226,7 @@ pub(super) async fn import(
 ) -> Result<Json<ImportReport>, Problem> {
     let mut once = once.of("import_episodes");
     let Whole(body) = once.body()?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !kind.is_some_and(|kind| kind.starts_with("application/x-ndjson")) {
-        let detail = "the body must be sent as application/x-ndjson";
-        return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
-            .remedy("add the header `Content-Type: application/x-ndjson`"));
-    }
+    sent_as(&headers, &["application/x-ndjson"])?;
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(allowed) {
         return Err(Problem::unprocessable(format!("{name:?} is not a valid dataset name"))
