@@ -73,8 +73,12 @@ async fn a_job_is_submitted_watched_and_read() {
     let trainers = run(&["trainers", "list"]).await.out;
     assert!(trainers.contains("trains help-desk-base"), "{trainers}");
 
-    let over = run(&["jobs", "pause", &id]).await;
-    assert!(!over.well && over.err.contains("submit its spec as a new job"), "{}", over.err);
+    for (verb, remedy) in
+        [("pause", "nothing to pause"), ("resume", "extend"), ("cancel", "delete the job")]
+    {
+        let over = run(&["jobs", verb, &id]).await;
+        assert!(!over.well && over.err.contains(remedy), "{verb}: {}", over.err);
+    }
     let deleted = run(&["jobs", "delete", &id, "--json"]).await;
     assert_eq!(deleted.json()["deleted"], id.as_str(), "{}", deleted.err);
     assert!(!run(&["jobs", "show", &id]).await.well, "it is gone at once");
