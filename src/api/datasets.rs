@@ -94,12 +94,12 @@ pub struct RefusedRecord {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ImportQuery {
-    /// How the log is written; `nlac` if left out.
+    /// Format of the log. The default is `nlac`.
     #[param(inline)]
     format: Option<LogFormat>,
-    /// The score that is the reward, where a log has several.
+    /// Score to use as the reward, if a log has several.
     score: Option<String>,
-    /// The reward of the last action of an episode that the log gives none. Without it that reward is awaited.
+    /// Reward of the last action, for episodes without a reward in the log. Without it, that reward is pending.
     #[param(minimum = -1e9, maximum = 1e9)]
     reward: Option<f64>,
 }

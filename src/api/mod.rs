@@ -158,15 +158,15 @@ pub struct AppState {
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     tags(
-        (name = "jobs", description = "Submit, watch, pause, resume, cancel, delete"),
+        (name = "jobs", description = "Jobs with their iterations, metrics, events, checkpoints and evaluations; webhooks"),
         (name = "gateway", description = "Your agents call the model through nlac, and nlac records every call"),
         (name = "experience", description = "Episodes and transitions with their annotations"),
         (name = "critic", description = "Critiques and actions on request"),
         (name = "datasets", description = "Datasets of logged episodes"),
         (name = "prompts", description = "Prompt sets: built-in and your own"),
-        (name = "peers", description = "Engines and trainers"),
+        (name = "peers", description = "Engines, trainers and environments"),
         (name = "access", description = "API keys and the audit log"),
-        (name = "service", description = "Health and metrics")
+        (name = "service", description = "Health, metrics, the servers of the database, and this document")
     )
 )]
 struct Document;
