@@ -12,7 +12,7 @@ use super::{
     listing::{self, cell, left, minute, percent, text},
     progress::{self, Form},
     report,
-    saving::save,
+    saving::Target,
 };
 use crate::domain::ids::JobId;
 
@@ -54,7 +54,8 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
         }
         JobsCommand::Cancel { id } => change(id, "cancel").await?,
         JobsCommand::Report { id, out } => {
-            save(&api, &format!("/v1/jobs/{id}/report"), &out, None).await?;
+            let target = Target { out: &out, binary: None, json };
+            target.save(&api, &format!("/v1/jobs/{id}/report")).await?;
             return Ok(ExitCode::SUCCESS);
         }
         JobsCommand::Delete { id } => {
