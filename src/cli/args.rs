@@ -21,7 +21,7 @@ use super::{
     keys_args::KeysArgs,
     processes::ProcessesArgs,
     prompts_args::PromptsArgs,
-    serve_args::ServeArgs,
+    serve_args::{DatabaseArgs, ServeArgs},
     service_args::{OutputArgs, ServiceArgs},
     trainers_args::TrainersArgs,
     transitions_args::TransitionsArgs,
@@ -113,7 +113,7 @@ pub enum Command {
     #[command(subcommand)]
     Local(LocalCommand),
     /// Migrate the database to the current schema and exit.
-    Migrate(ServeArgs),
+    Migrate(DatabaseArgs),
     /// Print the OpenAPI document of the REST API.
     Openapi,
 }

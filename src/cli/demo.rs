@@ -32,7 +32,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     if settings.roles.len() < ProcessRole::ALL.len() {
         return Err("the demo needs all roles: leave out --role".into());
     }
-    provide_postgres(&settings, !args.serve.no_fetch)?;
+    provide_postgres(&settings, !args.serve.database.no_fetch)?;
     report::line("starting Postgres, the local engine and the local trainer …");
     let app = App::start(&settings).await?;
     let url = format!("http://{}", app.address);

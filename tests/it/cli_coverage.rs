@@ -142,6 +142,7 @@ fn wrong_words_are_named_with_the_known_ones() {
         ("ask critique --transition ID", "--checkpoint"),
         ("episodes list ID --state open", "--agents"),
         ("engines put mine --base-model m", "URL"),
+        ("migrate --listen 127.0.0.1:1", "--listen"),
     ] {
         let words = command.split(' ').map(|word| if word == "ID" { ID } else { word });
         let error = Cli::try_parse_from(std::iter::once("nlac").chain(words)).unwrap_err();
