@@ -30,6 +30,13 @@ impl Api {
 
     /// A client of the service at a URL, with a key if the service requires one.
     pub fn new(server: &str, key: Option<&Key>) -> Result<Self, Failure> {
+        let has_scheme = ["http://", "https://"].iter().any(|scheme| server.starts_with(scheme));
+        if !has_scheme {
+            let example = "http://127.0.0.1:8470";
+            return Err(
+                format!("{server:?} is not the URL of a service: write it as {example}").into()
+            );
+        }
         let secret = key.map(|key| Secret::bearer(key.reveal()));
         Ok(Self { http: Client::with_secret(server, secret)? })
     }

@@ -239,3 +239,22 @@ async fn output_that_cannot_be_written_fails_the_command() {
     assert!(!said.status.success());
     assert!(String::from_utf8_lossy(&said.stderr).contains("os error 28"), "{said:?}");
 }
+
+#[tokio::test]
+async fn a_mistake_is_told_with_its_remedy_before_the_service_is_asked() {
+    let place = Place::new();
+    let empty = place.path().join("logs");
+    std::fs::create_dir(&empty).unwrap();
+    let (empty, copies) = (empty.to_str().unwrap(), place.path().join("copies"));
+    let copies = copies.to_str().unwrap();
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let wrong = async |server: &str, arguments: &[&str], says: &str| {
+        let said = nlac(server, arguments).await;
+        assert!(!said.well && said.err.contains(says), "{arguments:?}: {}", said.err);
+    };
+    wrong("localhost:8470", &["jobs", "list"], "write it as http://127.0.0.1:8470").await;
+    wrong(&url, &["import", empty, "--dataset", "logs"], ".jsonl").await;
+    wrong(&url, &["sync", "--engine", "a/b", "--dir", copies], "`nlac engines list`").await;
+    let hasty = ["sync", "--engine", "a", "--dir", copies, "--every", "0"];
+    wrong(&url, &hasty, "0.1 s or more").await;
+}
