@@ -145,6 +145,8 @@ async fn reads_transitions(url: &str, job: &str) {
     let words = text("critique");
     let listed = nlac(url, &["transitions", "search", &words, "--limit", "200"]).await.out;
     assert!(listed.contains(&text("id")), "{listed}");
+    let none = ["transitions", "search", "--job", job, "--from-iteration", "9", "--json"];
+    assert_eq!(nlac(url, &none).await.json()["data"], json!([]));
     let shown = nlac(url, &["transitions", "show", &text("id")]).await.out;
     for part in ["prediction", "observation", "target", "critique", "refined"] {
         assert!(shown.lines().any(|l| l.trim_start().starts_with(part)), "{part}: {shown}");

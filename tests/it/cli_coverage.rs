@@ -47,7 +47,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("list_agent_keys", "agent-keys list ID"),
     ("revoke_agent_key", "agent-keys revoke ID"),
     ("search_transitions", "transitions search please --verdict no"),
-    ("list_transitions", "transitions search --job ID"),
+    (
+        "list_transitions",
+        "transitions search --job ID --target-status misquoted --from-iteration 2 --to-iteration 3",
+    ),
     ("get_transition", "transitions show ID"),
     ("list_critiques", "transitions show ID --job ID"),
     ("create_critique", "ask critique --checkpoint ID --transition ID"),
