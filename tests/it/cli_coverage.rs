@@ -145,6 +145,7 @@ fn wrong_words_are_named_with_the_known_ones() {
         ("ask critique --transition ID", "--checkpoint"),
         ("episodes list ID --state open", "--agents"),
         ("engines put mine --base-model m", "URL"),
+        ("trainers put mine http://a:1 --base-model m --answer-mib 0", "1..=16384"),
         ("migrate --listen 127.0.0.1:1", "--listen"),
     ] {
         let words = command.split(' ').map(|word| if word == "ID" { ID } else { word });
