@@ -87,7 +87,7 @@ const FETCHING: Duration = Duration::from_secs(20);
 #[expect(dead_code, reason = "a name for the document")]
 pub struct Archive(Vec<u8>);
 
-/// Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+/// Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 ///
 /// With `Range` and `If-Range`, a download that broke off is resumed.
 #[utoipa::path(
@@ -100,6 +100,7 @@ pub struct Archive(Vec<u8>);
         (status = 404, body = Problem, description = "No such checkpoint, or its files cannot be read", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The retention rule deleted its files", content_type = "application/problem+json"),
         (status = 416, description = "The range begins after the adapter's end"),
+        (status = 503, body = Problem, description = "The server is still fetching the files from the bucket", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn files(

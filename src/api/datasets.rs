@@ -5,7 +5,7 @@ use std::io::Cursor;
 use axum::{
     Extension, Json,
     extract::{Path, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     episodes::{EpisodeList, page},
-    extract::{Params, Whole},
+    extract::{Params, Whole, sent_as},
     idempotency::{self, Once},
     pagination::{Listing, list},
     problem::{Problem, ProblemCode},
@@ -94,12 +94,12 @@ pub struct RefusedRecord {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ImportQuery {
-    /// How the log is written; `nlac` if left out.
+    /// Format of the log. The default is `nlac`.
     #[param(inline)]
     format: Option<LogFormat>,
-    /// The score that is the reward, where a log has several.
+    /// Score to use as the reward, if a log has several.
     score: Option<String>,
-    /// The reward of the last action of an episode that the log gives none. Without it that reward is awaited.
+    /// Reward of the last action, for episodes without a reward in the log. Without it, that reward is pending.
     #[param(minimum = -1e9, maximum = 1e9)]
     reward: Option<f64>,
 }
@@ -144,6 +144,7 @@ pub(super) async fn read(
     params(("name" = String, Path, description = "A dataset")),
     responses(
         (status = 204, description = "Deleted"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such dataset", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "An unfinished job uses it", content_type = "application/problem+json"),
     )
@@ -225,12 +226,7 @@ pub(super) async fn import(
 ) -> Result<Json<ImportReport>, Problem> {
     let mut once = once.of("import_episodes");
     let Whole(body) = once.body()?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !kind.is_some_and(|kind| kind.starts_with("application/x-ndjson")) {
-        let detail = "the body must be sent as application/x-ndjson";
-        return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
-            .remedy("add the header `Content-Type: application/x-ndjson`"));
-    }
+    sent_as(&headers, &["application/x-ndjson"])?;
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(allowed) {
         return Err(Problem::unprocessable(format!("{name:?} is not a valid dataset name"))

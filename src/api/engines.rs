@@ -137,6 +137,7 @@ pub(super) async fn one(conn: &mut PgConnection, name: &str) -> Result<EngineVie
     responses(
         (status = 200, description = "Registered, with its capabilities", body = EngineView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "Invalid registration", content_type = "application/problem+json"),
     )
@@ -187,6 +188,7 @@ pub(super) async fn put(
     params(("name" = String, Path, description = "An engine")),
     responses(
         (status = 204, description = "Deleted"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "An unfinished job uses it, or the service runs it", content_type = "application/problem+json"),
     )

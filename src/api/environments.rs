@@ -118,6 +118,7 @@ pub(super) async fn read(
     responses(
         (status = 200, description = "Registered, with its capabilities", body = EnvironmentView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "Invalid registration", content_type = "application/problem+json"),
     )
@@ -154,6 +155,7 @@ pub(super) async fn put(
     params(("name" = String, Path, description = "A registered environment")),
     responses(
         (status = 204, description = "Deleted"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such registration", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "An unfinished job uses it", content_type = "application/problem+json"),
     )

@@ -102,7 +102,7 @@ impl Extension {
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "It has failed, was cancelled, or trains nothing, or another job has its engine", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "No larger budget, or one that is spent already", content_type = "application/problem+json"),
     )
 )]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use axum::{
     body::{Bytes, HttpBody},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
-    http::{StatusCode, request::Parts},
+    http::{HeaderMap, StatusCode, header::CONTENT_TYPE, request::Parts},
 };
 use garde::Validate;
 use serde::de::DeserializeOwned;
@@ -62,13 +62,7 @@ where
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let kind = request.headers().get(axum::http::header::CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if !kind.starts_with("application/json") {
-            let detail = "the body must be sent as application/json";
-            return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
-                .remedy("add the header `Content-Type: application/json`"));
-        }
+        sent_as(request.headers(), &["application/json"])?;
         let Whole(bytes) = Whole::from_request(request, state).await?;
         let value: T = serde_json::from_slice(&bytes).map_err(|error| {
             if error.is_syntax() || error.is_eof() {
@@ -80,6 +74,19 @@ where
         check(&value)?;
         Ok(Self(value))
     }
+}
+
+/// The media type of a body, which is one of these. Letter case and parameters do not matter.
+pub(super) fn sent_as<'a>(headers: &HeaderMap, kinds: &[&'a str]) -> Result<&'a str, Problem> {
+    let sent = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let sent = sent.split(';').next().unwrap_or_default().trim();
+    let known = kinds.iter().copied().find(|kind| sent.eq_ignore_ascii_case(kind));
+    known.ok_or_else(|| {
+        let detail = format!("the body must be sent as {}", kinds.join(" or "));
+        let usual = kinds.first().copied().unwrap_or_default();
+        Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+            .remedy(format!("add the header `Content-Type: {usual}`"))
+    })
 }
 
 /// A body as it is.

@@ -146,12 +146,16 @@ pub(super) async fn choice(
     ([(header::CONTENT_TYPE, KIND)], Json(whole).into_response().into_body()).into_response()
 }
 
-/// The value of `fields` in a query, and the query without it.
+/// The value of `fields` in a query, and the query without it. Several ones are one list.
 fn split(query: &str) -> Option<(String, String)> {
     let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query).ok()?;
-    let fields = pairs.iter().find(|(name, _)| name == "fields")?.1.clone();
-    let rest: Vec<_> = pairs.iter().filter(|(name, _)| name != "fields").collect();
-    Some((fields, serde_urlencoded::to_string(rest).ok()?))
+    let (chosen, rest): (Vec<_>, Vec<_>) =
+        pairs.into_iter().partition(|(name, _)| name == "fields");
+    if chosen.is_empty() {
+        return None;
+    }
+    let fields: Vec<_> = chosen.into_iter().map(|(_, fields)| fields).collect();
+    Some((fields.join(","), serde_urlencoded::to_string(rest).ok()?))
 }
 
 /// A value with only some fields, each of which may be nested (`spec.name`).

@@ -223,7 +223,7 @@ async fn change(
             let detail = format!("the job is {}, so it cannot become {to}", job.status);
             return Err(Problem::conflict(detail)
                 .code(ProblemCode::JobStatus)
-                .remedy("submit its spec as a new job"));
+                .remedy(instead(job.status, to)));
         }
         if job.status == JobStatus::Failed {
             placement::claim(&mut tx, &job.spec).await?;
@@ -241,4 +241,14 @@ async fn change(
     let view = view(&mut tx, id).await?;
     tx.commit().await.map_err(crate::store::StoreError::from)?;
     Ok(Json(view))
+}
+
+/// What to do in place of moving a job that has ended to another status.
+const fn instead(status: JobStatus, to: JobStatus) -> &'static str {
+    match (status, to) {
+        (_, JobStatus::Cancelled) => "there is nothing to cancel; delete the job to remove it",
+        (_, JobStatus::Paused) => "there is nothing to pause: the job has ended",
+        (JobStatus::Succeeded, _) => "extend the job's budget to continue it",
+        _ => "submit its spec as a new job",
+    }
 }

@@ -35,6 +35,7 @@ mod jobs;
 mod keys;
 mod page;
 mod pagination;
+mod parameters;
 mod peers;
 mod placement;
 mod problem;
@@ -157,15 +158,15 @@ pub struct AppState {
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     tags(
-        (name = "jobs", description = "Submit, watch, pause, resume, cancel, delete"),
+        (name = "jobs", description = "Jobs with their iterations, metrics, events, checkpoints and evaluations; webhooks"),
         (name = "gateway", description = "Your agents call the model through nlac, and nlac records every call"),
         (name = "experience", description = "Episodes and transitions with their annotations"),
         (name = "critic", description = "Critiques and actions on request"),
         (name = "datasets", description = "Datasets of logged episodes"),
         (name = "prompts", description = "Prompt sets: built-in and your own"),
-        (name = "peers", description = "Engines and trainers"),
+        (name = "peers", description = "Engines, trainers and environments"),
         (name = "access", description = "API keys and the audit log"),
-        (name = "service", description = "Health and metrics")
+        (name = "service", description = "Health, metrics, the servers of the database, and this document")
     )
 )]
 struct Document;
@@ -287,8 +288,11 @@ fn assemble(state: AppState, routes: OpenApiRouter<AppState>, pages: page::Pages
     let needs = pages.iter().map(|(path, access, _)| (*path, *access)).chain(docs);
     let rules = access::Rules::new(&mut document, needs);
     let guard = from_fn_with_state((state.clone(), Arc::new(rules)), access::guard);
-    let readable = fields::Readable::new(&serde_json::json!(document));
+    let described = serde_json::json!(document);
+    let readable = fields::Readable::new(&described);
+    let parameters = parameters::Parameters::new(&described);
     let api = api
+        .layer(from_fn_with_state(parameters, parameters::known))
         .layer(from_fn_with_state(readable, fields::choice))
         .layer(from_fn(conditional::validators))
         .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.yaml")));

@@ -67,6 +67,7 @@ impl Decided {
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "It is not published yet, or its files were deleted", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "It is a target checkpoint, not a policy", content_type = "application/problem+json"),
     )
@@ -129,6 +130,7 @@ async fn keep(state: AppState, name: String, id: CheckpointId, job: JobId) {
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "Its files are deleted", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "It is a target checkpoint", content_type = "application/problem+json"),
     )
@@ -165,6 +167,7 @@ pub(super) async fn demote(
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "No iteration follows, or its files were deleted", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "It is a target checkpoint, not a policy", content_type = "application/problem+json"),
     )

@@ -29,6 +29,7 @@ pub struct ReplicaChoice {
         (status = 200, description = "It gets no new requests", body = EngineView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
     )
@@ -49,6 +50,7 @@ pub(super) async fn drain(
         (status = 200, description = "It gets requests again", body = EngineView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
     )

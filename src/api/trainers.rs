@@ -105,6 +105,7 @@ async fn one(conn: &mut PgConnection, name: &str) -> Result<TrainerView, Problem
     responses(
         (status = 200, description = "Registered, with its capabilities", body = TrainerView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "Invalid registration", content_type = "application/problem+json"),
     )
@@ -137,6 +138,7 @@ pub(super) async fn put(
     params(("name" = String, Path, description = "A trainer")),
     responses(
         (status = 204, description = "Deleted"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such trainer", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "An unfinished job uses it, or the service runs it", content_type = "application/problem+json"),
     )

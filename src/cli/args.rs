@@ -21,7 +21,7 @@ use super::{
     keys_args::KeysArgs,
     processes::ProcessesArgs,
     prompts_args::PromptsArgs,
-    serve_args::ServeArgs,
+    serve_args::{DatabaseArgs, ServeArgs},
     service_args::{OutputArgs, ServiceArgs},
     trainers_args::TrainersArgs,
     transitions_args::TransitionsArgs,
@@ -113,7 +113,7 @@ pub enum Command {
     #[command(subcommand)]
     Local(LocalCommand),
     /// Migrate the database to the current schema and exit.
-    Migrate(ServeArgs),
+    Migrate(DatabaseArgs),
     /// Print the OpenAPI document of the REST API.
     Openapi,
 }
@@ -145,7 +145,7 @@ pub struct SyncArgs {
     /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// Seconds between checks for new adapters.
+    /// Seconds between checks for new adapters, 0.1 at least.
     #[arg(long, default_value_t = 1.0)]
     pub every: f64,
 }
@@ -174,7 +174,8 @@ pub struct DemoArgs {
     /// Number of iterations, in place of the example job's.
     #[arg(long)]
     pub iterations: Option<u32>,
-    /// Keep the data of an earlier demo and continue its job, for example after a crash.
+    /// Continue the newest unfinished job in the data directory, for example after a crash. If there is none, start a
+    /// new job.
     #[arg(long)]
     pub resume: bool,
 }

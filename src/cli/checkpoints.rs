@@ -10,7 +10,7 @@ use super::{
     client::Api,
     listing::{self, cell, minute, percent, text},
     report,
-    saving::save,
+    saving::Target,
 };
 
 /// Runs one of the commands.
@@ -29,7 +29,8 @@ pub async fn run(args: CheckpointsArgs) -> Result<ExitCode, Failure> {
         CheckpointsCommand::RollBack(decision) => decide(&api, decision, "roll-back", json).await?,
         CheckpointsCommand::Download { id, out } => {
             let route = format!("/v1/checkpoints/{id}/files");
-            save(&api, &route, &out, Some("an archive")).await?;
+            let target = Target { out: &out, binary: Some("an archive"), json };
+            target.save(&api, &route).await?;
         }
     }
     Ok(ExitCode::SUCCESS)

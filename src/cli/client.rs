@@ -30,6 +30,13 @@ impl Api {
 
     /// A client of the service at a URL, with a key if the service requires one.
     pub fn new(server: &str, key: Option<&Key>) -> Result<Self, Failure> {
+        let has_scheme = ["http://", "https://"].iter().any(|scheme| server.starts_with(scheme));
+        if !has_scheme {
+            let example = "http://127.0.0.1:8470";
+            return Err(
+                format!("{server:?} is not the URL of a service: write it as {example}").into()
+            );
+        }
         let secret = key.map(|key| Secret::bearer(key.reveal()));
         Ok(Self { http: Client::with_secret(server, secret)? })
     }
@@ -163,21 +170,34 @@ impl Api {
 
     /// The error and its remedy, as the service reports them.
     fn explain(&self, error: NetError) -> Failure {
-        match error {
-            NetError::Connect { .. } => format!(
-                "no service at {}: start one with `nlac serve`, or give its URL with --server",
+        let lost = matches!(error, NetError::Broken { .. } | NetError::Timeout { .. });
+        let away = lost || error.is_absence();
+        let sentence = match error {
+            NetError::Connect { reason, .. } => format!(
+                "no service at {}: start one with `nlac serve`, or give its URL with --server ({reason})",
                 self.http.address()
-            )
-            .into(),
+            ),
             NetError::Status { status, body, .. } => match serde_json::from_str(&body) {
                 Ok(problem) => {
-                    format!("{}{}", told(&problem, status), named_in_log(&problem, status)).into()
+                    format!("{}{}", told(&problem, status), named_in_log(&problem, status))
                 }
-                Err(_) => format!("the service answered {status}: {body}").into(),
+                Err(_) if body.is_empty() => format!("the service answered {status}"),
+                Err(_) => format!("the service answered {status}: {body}"),
             },
-            other => other.into(),
-        }
+            other => other.to_string(),
+        };
+        if away { Away(sentence).into() } else { sentence.into() }
     }
+}
+
+/// The service does not answer, or cannot work at the moment.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Away(String);
+
+/// Whether the same request may succeed later, for example because the service restarts.
+pub fn is_away(failure: &Failure) -> bool {
+    failure.is::<Away>()
 }
 
 /// The route of a resource. The service decides which names are valid. A name that would change the route is

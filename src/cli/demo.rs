@@ -8,7 +8,8 @@ use super::{
     Failure,
     args::{AblationArg, Algorithm, DemoArgs},
     client::Api,
-    progress, report,
+    progress::{self, Form},
+    report,
     serve::{provide_postgres, until_told},
 };
 use crate::{
@@ -31,7 +32,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     if settings.roles.len() < ProcessRole::ALL.len() {
         return Err("the demo needs all roles: leave out --role".into());
     }
-    provide_postgres(&settings, !args.serve.no_fetch)?;
+    provide_postgres(&settings, !args.serve.database.no_fetch)?;
     report::line("starting Postgres, the local engine and the local trainer …");
     let app = App::start(&settings).await?;
     let url = format!("http://{}", app.address);
@@ -57,7 +58,7 @@ async fn train(args: &DemoArgs, api: &Api, started: Instant) -> Result<ExitCode,
     };
     let id: JobId = job["id"].as_str().unwrap_or_default().parse()?;
     report::line(&format!("job {id}: {}\n", job["spec"]["algorithm"]["kind"]));
-    progress::follow(api, id, false).await?;
+    progress::follow(api, id, Form::Lines).await?;
     let summary = summarise(api, id, started.elapsed().as_secs_f64()).await?;
     print_summary(&summary);
     print_transition(api, id).await?;

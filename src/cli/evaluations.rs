@@ -9,7 +9,8 @@ use super::{
     client::Api,
     evaluations_args::{EvaluationsArgs, EvaluationsCommand, PostArgs, RunArgs, Tasks},
     listing::{self, cell, percent},
-    progress, report,
+    progress::{self, Form},
+    report,
 };
 use crate::{domain::ids::JobId, evaluation::shown, quantity};
 
@@ -37,16 +38,15 @@ async fn start(api: &Api, args: RunArgs, json: bool) -> Result<ExitCode, Failure
         request["temperatures"] = json!(args.temperature);
     }
     let job = api.post("/v1/evaluations", &request).await?;
-    if args.detach {
-        if json {
-            report::json(&job)?;
-        } else {
-            report::line(&format!("submitted job {}", cell(&job["id"])));
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
     let id: JobId = serde_json::from_value(job["id"].clone())?;
-    progress::follow(api, id, json).await?;
+    if !json {
+        report::line(&format!("submitted {id}; `nlac evaluations show {id}` shows its results"));
+    }
+    if args.detach {
+        return report::answer(&job, json, |_| ()).map(|()| ExitCode::SUCCESS);
+    }
+    let form = if json { Form::Silent } else { Form::Lines };
+    progress::follow(api, id, form).await?;
     show(api, id, None, json).await
 }
 

@@ -25,7 +25,8 @@ pub enum EvaluationsCommand {
     /// Run an evaluation of a checkpoint, a base model or a chat model, and show the results.
     ///
     /// An evaluation is a job that trains nothing. By default it plays the tasks on which the checkpoint's
-    /// job is evaluated.
+    /// job is evaluated. The command waits for the results. If it is interrupted, the job continues, and `nlac
+    /// evaluations show` prints the results later.
     Run(Box<RunArgs>),
     /// Post the result of a checkpoint that you measured yourself.
     ///

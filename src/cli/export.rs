@@ -8,7 +8,7 @@ use super::{
     Failure,
     args::{ExportArgs, ExportFormat},
     client::Api,
-    saving::save,
+    saving::Target,
 };
 
 /// Runs the command.
@@ -22,7 +22,7 @@ pub async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     let route =
         format!("/v1/jobs/{}/export?form={}&format={}", args.id, name(&args.form), name(&format));
     let binary = (format == ExportFormat::Parquet).then_some("Parquet");
-    save(&api, &route, &args.out, binary).await?;
+    Target { out: &args.out, binary, json: false }.save(&api, &route).await?;
     Ok(ExitCode::SUCCESS)
 }
 

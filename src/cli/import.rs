@@ -36,6 +36,11 @@ pub async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     for path in &args.paths {
         files_of(path, &mut files)?;
     }
+    if files.is_empty() {
+        let endings = ENDINGS.join(", .");
+        let remedy = "give other files by their names";
+        return Err(format!("found no log files (.{endings}, also with .gz); {remedy}").into());
+    }
     let api = Api::of(&args.service)?;
     let remedy = "use lower-case letters, digits and dashes, 63 at most";
     let path = format!("{}/episodes", named("/v1/datasets", &args.dataset, remedy)?);

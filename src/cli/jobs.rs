@@ -10,8 +10,9 @@ use super::{
     estimate, job_lists,
     jobs_args::{JobsArgs, JobsCommand, SubmitArgs},
     listing::{self, cell, left, minute, percent, text},
-    progress, report,
-    saving::save,
+    progress::{self, Form},
+    report,
+    saving::Target,
 };
 use crate::domain::ids::JobId;
 
@@ -24,7 +25,7 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
     };
     let job = match args.command {
         JobsCommand::Submit(submission) => return submit(&api, submission, json).await,
-        JobsCommand::Watch { id } => return progress::follow(&api, id, json).await,
+        JobsCommand::Watch { id } => return progress::follow(&api, id, Form::of(json)).await,
         JobsCommand::List { status, name, owner, page } => {
             let mut filters = Vec::new();
             filters.extend(status.map(|status| ("status", status.to_string())));
@@ -53,7 +54,8 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
         }
         JobsCommand::Cancel { id } => change(id, "cancel").await?,
         JobsCommand::Report { id, out } => {
-            save(&api, &format!("/v1/jobs/{id}/report"), &out, None).await?;
+            let target = Target { out: &out, binary: None, json };
+            target.save(&api, &format!("/v1/jobs/{id}/report")).await?;
             return Ok(ExitCode::SUCCESS);
         }
         JobsCommand::Delete { id } => {
@@ -85,7 +87,9 @@ async fn submit(api: &Api, args: SubmitArgs, json: bool) -> Result<ExitCode, Fai
     headers.extend(args.key.as_deref().map(|key| ("idempotency-key", key)));
     let job = api.post_text("/v1/jobs", spec, &headers).await?;
     let id = cell(&job["id"]);
-    if json {
+    if json && args.watch {
+        report::stream(&job.to_string())?;
+    } else if json {
         report::json(&job)?;
     } else if args.watch {
         report::line(&format!("submitted {id}"));
@@ -93,7 +97,7 @@ async fn submit(api: &Api, args: SubmitArgs, json: bool) -> Result<ExitCode, Fai
         report::line(&format!("submitted {id}; follow it with `nlac jobs watch {id}`"));
     }
     if args.watch {
-        return progress::follow(api, id.parse()?, json).await;
+        return progress::follow(api, id.parse()?, Form::of(json)).await;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -48,6 +48,9 @@ pub enum JobsCommand {
         id: JobId,
     },
     /// Follow a job until it ends. Fails if the job fails.
+    ///
+    /// With --json, it prints each event on a line of its own. If the service stops answering, for example because it
+    /// restarts, the command waits up to five minutes for it.
     Watch {
         /// Id of the job.
         id: JobId,
@@ -125,7 +128,7 @@ pub struct SubmitArgs {
     /// Submit nothing. Check the spec as a submission would.
     #[arg(long)]
     pub dry_run: bool,
-    /// Follow the job until it ends.
+    /// Follow the job until it ends. With --json, print the job and its events, each on a line of its own.
     #[arg(long)]
     pub watch: bool,
     /// Idempotency key. Repeating the command with the same key submits one job.

@@ -36,6 +36,7 @@ mod keys;
 mod keys_args;
 mod listing;
 mod local;
+mod patience;
 mod peers;
 mod processes;
 mod progress;
@@ -62,6 +63,9 @@ use serde::de::DeserializeOwned;
 pub use args::Cli;
 use args::Command;
 
+/// Exit code of a command whose output nobody reads any more, as if SIGPIPE had ended it.
+const UNREAD: u8 = 128 + 13;
+
 /// Error of a command, printed as one sentence.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -81,6 +85,7 @@ pub fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
+        Err(error) if report::is_unread(&error) => ExitCode::from(UNREAD),
         Err(error) => {
             report::error(&error.to_string());
             ExitCode::FAILURE
@@ -119,7 +124,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "nlac", &mut script);
-            report::raw(&String::from_utf8_lossy(&script));
+            report::raw(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Keys(args) => keys::run(args).await,
@@ -130,7 +135,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Sync(args) => sync::run(args).await,
         Command::Migrate(args) => serve::migrate(args).await,
         Command::Openapi => {
-            report::raw(&crate::api::openapi_yaml()?);
+            report::raw(&crate::api::openapi_yaml()?)?;
             Ok(ExitCode::SUCCESS)
         }
     }

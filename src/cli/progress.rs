@@ -9,6 +9,7 @@ use super::{
     Failure,
     client::Api,
     listing::{self, percent},
+    patience::Patience,
     report,
 };
 use crate::domain::{ids::JobId, job::JobStatus, metric::names};
@@ -16,47 +17,107 @@ use crate::domain::{ids::JobId, job::JobStatus, metric::names};
 /// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Follows a job until it ends. With JSON, prints one event per line. Fails if the job fails or is cancelled.
-pub async fn follow(api: &Api, job: JobId, json: bool) -> Result<ExitCode, Failure> {
+/// What is printed about a job while it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A line for each iteration and, on a terminal, a bar.
+    Lines,
+    /// Each event as JSON on a line of its own.
+    Json,
+    /// Nothing.
+    Silent,
+}
+
+impl Form {
+    /// Of a command that may have the option `--json`.
+    pub const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Lines }
+    }
+}
+
+/// Follows a job until it ends, also while the service restarts. Fails if the job fails or is cancelled.
+pub async fn follow(api: &Api, job: JobId, form: Form) -> Result<ExitCode, Failure> {
     let style = ProgressStyle::with_template("  {msg} {bar:24.cyan} {pos}/{len}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
-    // Without a terminal, or with JSON, there is no bar. Lines are printed all the same.
-    let target =
-        if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stdout_with_hz(8) };
+    // Without a terminal there is no bar. Lines are printed all the same.
+    let target = match form {
+        Form::Lines => ProgressDrawTarget::stdout_with_hz(8),
+        Form::Json | Form::Silent => ProgressDrawTarget::hidden(),
+    };
     let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style);
-    let say = |text: String| bar.suspend(|| report::line(&text));
-    if !json {
-        say(header());
+    let mut watch = Watch { api, job, form, bar, after: None };
+    let mut patience = Patience::default();
+    let over = loop {
+        let taken = match watch.look().await {
+            Ok(looked) => patience.take(Ok(looked)),
+            Err(failure) => watch.bar.suspend(|| patience.take(Err(failure))),
+        };
+        if let Some(Some(over)) = taken? {
+            break over;
+        }
+        tokio::time::sleep(PAUSE).await;
+    };
+    watch.bar.finish_and_clear();
+    let status: JobStatus = serde_json::from_value(over["status"].clone())?;
+    if status == JobStatus::Succeeded {
+        return Ok(ExitCode::SUCCESS);
     }
-    let mut after = 0;
-    loop {
-        let view = api.get(&format!("/v1/jobs/{job}")).await?;
-        let events = api.events(job, after).await?;
+    let error = over["error"].as_str().map(|error| format!(": {error}"));
+    Err(format!("the job is {status}{}", error.unwrap_or_default()).into())
+}
+
+/// A job that is watched.
+struct Watch<'a> {
+    api: &'a Api,
+    job: JobId,
+    form: Form,
+    bar: ProgressBar,
+    /// The last printed event. None before the first answer of the service.
+    after: Option<i64>,
+}
+
+impl Watch<'_> {
+    /// Prints new events. Returns the job when it is over and all its events are printed.
+    async fn look(&mut self) -> Result<Option<Value>, Failure> {
+        let view = self.api.get(&format!("/v1/jobs/{}", self.job)).await?;
+        let events = self.api.events(self.job, self.after.unwrap_or(0)).await?;
+        if self.after.is_none() && self.form == Form::Lines {
+            self.say(&header())?;
+        }
+        self.after = self.after.or(Some(0));
         for event in &events {
-            after = event["id"].as_i64().unwrap_or(after);
-            if json {
-                say(event.to_string());
-                continue;
-            }
-            match event["kind"].as_str().unwrap_or_default() {
-                "iteration_finished" => say(iteration_line(&view, &event["data"], api, job).await?),
-                "phase_started" | "published" | "evaluated" | "submitted" | "started" => {}
-                _ => say(format!("  {}", event["message"].as_str().unwrap_or_default())),
-            }
+            self.tell(&view, event).await?;
+            // Only now, so that an outage neither loses nor repeats an event.
+            self.after = event["id"].as_i64().or(self.after);
         }
         let status: JobStatus = serde_json::from_value(view["status"].clone())?;
         if status.is_final() && events.is_empty() {
-            bar.finish_and_clear();
-            if status == JobStatus::Succeeded {
-                return Ok(ExitCode::SUCCESS);
-            }
-            let error = view["error"].as_str().map(|error| format!(": {error}"));
-            return Err(format!("the job is {status}{}", error.unwrap_or_default()).into());
+            return Ok(Some(view));
         }
-        bar.set_length(view["units"].as_u64().unwrap_or(1).max(1));
-        bar.set_position(view["units_done"].as_u64().unwrap_or(0));
-        bar.set_message(standing(&view, status));
-        tokio::time::sleep(PAUSE).await;
+        self.bar.set_length(view["units"].as_u64().unwrap_or(1).max(1));
+        self.bar.set_position(view["units_done"].as_u64().unwrap_or(0));
+        self.bar.set_message(standing(&view, status));
+        Ok(None)
+    }
+
+    async fn tell(&self, view: &Value, event: &Value) -> Result<(), Failure> {
+        match self.form {
+            Form::Lines => {}
+            Form::Json => return self.say(&event.to_string()),
+            Form::Silent => return Ok(()),
+        }
+        match event["kind"].as_str().unwrap_or_default() {
+            "iteration_finished" => {
+                let line = iteration_line(view, &event["data"], self.api, self.job).await?;
+                self.say(&line)
+            }
+            "phase_started" | "published" | "evaluated" | "submitted" | "started" => Ok(()),
+            _ => self.say(&format!("  {}", event["message"].as_str().unwrap_or_default())),
+        }
+    }
+
+    fn say(&self, text: &str) -> Result<(), Failure> {
+        Ok(self.bar.suspend(|| report::stream(text))?)
     }
 }
 

@@ -24,7 +24,7 @@ pub async fn run(args: PromptsArgs) -> Result<ExitCode, Failure> {
         PromptsCommand::Show { name, to } => {
             let set = api.get(&path(&name)?).await?;
             match to {
-                Some(to) => write(&set, &to)?,
+                Some(to) => written(&write(&set, &to)?, json)?,
                 None => report::answer(&set, json, show)?,
             }
         }
@@ -97,17 +97,25 @@ fn read(dir: &Path) -> Result<Map<String, Value>, Failure> {
     Ok(files)
 }
 
-fn write(set: &Value, to: &Path) -> Result<(), Failure> {
+/// Writes the files of a set to a directory. Returns their paths.
+fn write(set: &Value, to: &Path) -> Result<Vec<String>, Failure> {
     fs::create_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    let mut paths = Vec::new();
     for file in rows(&set["parts"]) {
         let path = to.join(cell(&file["file"]));
         let text = file["text"].as_str().unwrap_or_default();
         let mut made = fs::File::create_new(&path)
             .map_err(|error| format!("{}: {error}; choose another directory", path.display()))?;
         std::io::Write::write_all(&mut made, text.as_bytes())?;
-        report::line(&path.display().to_string());
+        paths.push(path.display().to_string());
     }
-    Ok(())
+    Ok(paths)
+}
+
+fn written(paths: &[String], as_json: bool) -> Result<(), Failure> {
+    report::answer(&json!({ "files": paths }), as_json, |_| {
+        paths.iter().for_each(|path| report::line(path));
+    })
 }
 
 async fn dry_run(

@@ -1,25 +1,39 @@
 //! Output of the commands. Only this module writes to the terminal.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 
 use serde_json::Value;
 
 use super::Failure;
 
-/// A line on standard output. A closed pipe is not an error.
+/// A line for people on standard output. Nobody may read it, for example after `| head`.
 pub fn line(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    let _ = stream(text);
+}
+
+/// A line on standard output for a command that ends when nobody reads its output.
+///
+/// # Errors
+/// A closed pipe, or a full disk.
+pub fn stream(text: &str) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")
 }
 
 /// Unchanged text on standard output.
-pub fn raw(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+pub fn raw(text: &str) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    Ok(output.flush()?)
 }
 
 /// JSON on standard output.
 pub fn json(value: &Value) -> Result<(), Failure> {
-    line(&serde_json::to_string_pretty(value)?);
-    Ok(())
+    Ok(stream(&serde_json::to_string_pretty(value)?)?)
+}
+
+/// Whether a command failed only because nobody reads its output any more.
+pub fn is_unread(failure: &Failure) -> bool {
+    failure.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
 /// An answer of the service on standard output: as JSON, or as text.
@@ -54,5 +68,5 @@ pub fn done(what: &str, name: &str, as_json: bool, sentence: &str) -> Result<(),
 
 /// A sentence on standard error.
 pub fn error(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "nlac: {text}");
+    let _ = writeln!(io::stderr().lock(), "nlac: {text}");
 }

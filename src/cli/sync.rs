@@ -10,13 +10,22 @@ use std::{
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, args::SyncArgs, client::Api, report, serve::until_told};
+use super::{
+    Failure,
+    args::SyncArgs,
+    client::{Api, named},
+    report,
+    serve::until_told,
+};
 use crate::{telemetry, trainer::adapter};
 
 /// Marks a directory from which this command may remove files.
 const MARK: &str = ".nlac-sync";
 /// How long an adapter stays after no job needs it: requests that use it may still be running.
 const GRACE: Duration = Duration::from_secs(600);
+
+/// Shortest pause between two requests. Without a pause the command would occupy the service.
+const SHORTEST: Duration = Duration::from_millis(100);
 
 #[derive(Deserialize)]
 struct Wanted {
@@ -29,6 +38,9 @@ struct Wanted {
 pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("warn");
     let api = Api::of(&args.service)?;
+    let every = Duration::try_from_secs_f64(args.every).ok().filter(|every| *every >= SHORTEST);
+    let every =
+        every.ok_or_else(|| format!("--every {} is not a pause of 0.1 s or more", args.every))?;
     take(&args.dir)?;
     let mut directory = Directory { path: args.dir, unwanted: HashMap::new() };
     let told = CancellationToken::new();
@@ -39,8 +51,6 @@ pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
         }
         telling.cancel();
     });
-    let every = Duration::try_from_secs_f64(args.every)
-        .map_err(|_| format!("--every {} is not a number of seconds", args.every))?;
     report::line(&format!("adapters of {} in {}", args.engine, directory.path.display()));
     // A wrong engine name or a missing service must be reported at once.
     directory.follow(&api, &args.engine).await?;
@@ -56,14 +66,15 @@ pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
 
 /// Marks a directory for this command. A directory with other files is left unchanged.
 fn take(directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory)?;
+    let place = directory.display();
+    let cannot = |e: std::io::Error| format!("cannot use {place}: {e}; choose another --dir");
+    std::fs::create_dir_all(directory).map_err(cannot)?;
     let mark = directory.join(MARK);
     if !mark.exists() {
-        if std::fs::read_dir(directory)?.next().is_some() {
-            let place = directory.display();
+        if std::fs::read_dir(directory).map_err(cannot)?.next().is_some() {
             return Err(format!("{place} contains other files; give an empty directory").into());
         }
-        std::fs::write(mark, "kept by nlac sync\n")?;
+        std::fs::write(mark, "kept by nlac sync\n").map_err(cannot)?;
     }
     Ok(())
 }
@@ -77,7 +88,8 @@ struct Directory {
 impl Directory {
     /// Fetches missing adapters, and removes adapters that no job has needed for a while.
     async fn follow(&mut self, api: &Api, engine: &str) -> Result<(), Failure> {
-        let wanted = api.all(&format!("/v1/engines/{engine}/adapters")).await?;
+        let route = named("/v1/engines", engine, "`nlac engines list` shows the names")?;
+        let wanted = api.all(&format!("{route}/adapters")).await?;
         let wanted: Vec<Wanted> = serde_json::from_value(wanted.into())?;
         for adapter in &wanted {
             if !self.path.join(&adapter.name).exists() {

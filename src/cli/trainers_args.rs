@@ -65,10 +65,10 @@ pub struct PutArgs {
     #[arg(long, value_name = "VAR")]
     pub api_key_env: Option<String>,
     /// Seconds within which the result of an operation must be there, compilation included. The default is 900.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub operation_seconds: Option<u32>,
     /// Maximum size of an answer in MiB. As JSON, the log-probabilities of a million tokens take about 30. The default is
     /// 256.
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub answer_mib: Option<u32>,
 }

@@ -45,6 +45,9 @@ fn path_of(search: SearchArgs) -> Result<String, Failure> {
     filters.extend(search.verdict.map(|verdict| ("verdict", verdict.to_string())));
     filters.extend(search.success.map(|success| ("success", success.to_string())));
     filters.extend(search.changed.map(|changed| ("changed", changed.to_string())));
+    filters.extend(search.target_status.map(|status| ("target_status", status.to_string())));
+    filters.extend(search.from_iteration.map(|from| ("from_iteration", from.to_string())));
+    filters.extend(search.to_iteration.map(|to| ("to_iteration", to.to_string())));
     let route = search.job.map(|job| format!("/v1/jobs/{job}/transitions"));
     search.page.filtered(route.as_deref().unwrap_or("/v1/transitions"), filters)
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::service_args::{OutputArgs, PageArgs, ServiceArgs, one_of};
 use crate::domain::{
-    annotation::Verdict,
+    annotation::{TargetStatus, Verdict},
     ids::{JobId, TransitionId},
 };
 
@@ -56,6 +56,15 @@ pub struct SearchArgs {
     /// Only transitions whose newest refinement changed the action (true) or kept it (false).
     #[arg(long, value_name = "true|false")]
     pub changed: Option<bool>,
+    /// Only transitions whose newest Bellman target has this status.
+    #[arg(long, value_parser = one_of(TargetStatus::ALL, TargetStatus::as_str))]
+    pub target_status: Option<TargetStatus>,
+    /// Only transitions of this iteration and later ones.
+    #[arg(long, value_name = "N")]
+    pub from_iteration: Option<u32>,
+    /// Only transitions of this iteration and earlier ones.
+    #[arg(long, value_name = "N")]
+    pub to_iteration: Option<u32>,
     /// Rows to show.
     #[command(flatten)]
     pub page: PageArgs,

@@ -1,8 +1,22 @@
 //! The command line against a running service: what it prints is what there is.
 
-use serde_json::Value;
+use std::{
+    fs::File,
+    future::ready,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
 
-use crate::support::{Place, Service, free_port, program::nlac, small_job};
+use axum::{http::StatusCode, response::IntoResponse};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Place, Service, free_port,
+    program::{Killed, nlac},
+    relay::{self, Before},
+    small_job,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_submitted_watched_and_read() {
@@ -73,8 +87,12 @@ async fn a_job_is_submitted_watched_and_read() {
     let trainers = run(&["trainers", "list"]).await.out;
     assert!(trainers.contains("trains help-desk-base"), "{trainers}");
 
-    let over = run(&["jobs", "pause", &id]).await;
-    assert!(!over.well && over.err.contains("submit its spec as a new job"), "{}", over.err);
+    for (verb, remedy) in
+        [("pause", "nothing to pause"), ("resume", "extend"), ("cancel", "delete the job")]
+    {
+        let over = run(&["jobs", verb, &id]).await;
+        assert!(!over.well && over.err.contains(remedy), "{verb}: {}", over.err);
+    }
     let deleted = run(&["jobs", "delete", &id, "--json"]).await;
     assert_eq!(deleted.json()["deleted"], id.as_str(), "{}", deleted.err);
     assert!(!run(&["jobs", "show", &id]).await.well, "it is gone at once");
@@ -127,6 +145,8 @@ async fn reads_transitions(url: &str, job: &str) {
     let words = text("critique");
     let listed = nlac(url, &["transitions", "search", &words, "--limit", "200"]).await.out;
     assert!(listed.contains(&text("id")), "{listed}");
+    let none = ["transitions", "search", "--job", job, "--from-iteration", "9", "--json"];
+    assert_eq!(nlac(url, &none).await.json()["data"], json!([]));
     let shown = nlac(url, &["transitions", "show", &text("id")]).await.out;
     for part in ["prediction", "observation", "target", "critique", "refined"] {
         assert!(shown.lines().any(|l| l.trim_start().starts_with(part)), "{part}: {shown}");
@@ -139,7 +159,10 @@ async fn reads_transitions(url: &str, job: &str) {
 #[tokio::test]
 async fn an_absent_service_is_told_with_how_to_start_it() {
     let url = format!("http://127.0.0.1:{}", free_port());
-    for arguments in [&["jobs", "list"][..], &["engines", "list"], &["doctor", "--json"]] {
+    let id = "01a1fd10-c6f8-70d2-aeb5-634f4dcb6085";
+    for arguments in
+        [&["jobs", "list"][..], &["jobs", "watch", id], &["engines", "list"], &["doctor", "--json"]]
+    {
         let said = nlac(&url, arguments).await;
         assert!(!said.well && said.out.is_empty(), "{}", said.out);
         assert!(said.err.contains(&url) && said.err.contains("`nlac serve`"), "{}", said.err);
@@ -155,4 +178,85 @@ async fn completions_know_the_commands() {
             "{shell}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_outlives_a_restart_of_the_service() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap();
+    let asked = AtomicU32::new(0);
+    let before: Box<Before> = Box::new(move |_, body| {
+        let away = (3..9).contains(&asked.fetch_add(1, Ordering::Relaxed));
+        let passed =
+            if away { Err(StatusCode::SERVICE_UNAVAILABLE.into_response()) } else { Ok(body) };
+        Box::pin(ready(passed)) as _
+    });
+    let same = Box::new(|_: &str, text: String| text);
+    let (url, _) = relay::start(&service.url, ("no such route", 0), before, same).await;
+    let watched = nlac(&url, &["jobs", "watch", id, "--json"]).await;
+    assert!(watched.well, "{}{}", watched.out, watched.err);
+    assert_eq!(watched.err.matches("trying again").count(), 1, "{}", watched.err);
+    let events = service.all(&format!("/v1/jobs/{id}/events"), 200).await;
+    let printed: Vec<Value> =
+        watched.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(printed, events, "each event once, in its order");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_ends_when_nobody_reads_it() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    service.post(&format!("{path}/pause"), &json!(null)).await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command.args(["jobs", "watch", job["id"].as_str().unwrap()]);
+    command.env("NLAC_SERVER", &service.url).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut watch = Killed(child);
+    let mut output = BufReader::new(watch.0.stdout.take().unwrap());
+    let read = tokio::task::spawn_blocking(move || {
+        let mut header = String::new();
+        output.read_line(&mut header).unwrap();
+        header
+    });
+    assert!(read.await.unwrap().contains("iteration"), "the reader ends after the first line");
+    // The job writes an event, and the watch cannot print it.
+    service.post(&format!("{path}/resume"), &json!(null)).await;
+    let ended = tokio::task::spawn_blocking(move || {
+        let status = watch.0.wait().unwrap();
+        (status.code(), std::io::read_to_string(watch.0.stderr.take().unwrap()).unwrap())
+    });
+    let (code, said) = ended.await.unwrap();
+    assert_eq!((code, said.as_str()), (Some(141), ""));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn output_that_cannot_be_written_fails_the_command() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let said = command.arg("openapi").stdout(full).output().unwrap();
+    assert!(!said.status.success());
+    assert!(String::from_utf8_lossy(&said.stderr).contains("os error 28"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_mistake_is_told_with_its_remedy_before_the_service_is_asked() {
+    let place = Place::new();
+    let empty = place.path().join("logs");
+    std::fs::create_dir(&empty).unwrap();
+    let (empty, copies) = (empty.to_str().unwrap(), place.path().join("copies"));
+    let copies = copies.to_str().unwrap();
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let wrong = async |server: &str, arguments: &[&str], says: &str| {
+        let said = nlac(server, arguments).await;
+        assert!(!said.well && said.err.contains(says), "{arguments:?}: {}", said.err);
+    };
+    wrong("localhost:8470", &["jobs", "list"], "write it as http://127.0.0.1:8470").await;
+    wrong(&url, &["import", empty, "--dataset", "logs"], ".jsonl").await;
+    wrong(&url, &["sync", "--engine", "a/b", "--dir", copies], "`nlac engines list`").await;
+    let hasty = ["sync", "--engine", "a", "--dir", copies, "--every", "0"];
+    wrong(&url, &hasty, "0.1 s or more").await;
 }

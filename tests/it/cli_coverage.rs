@@ -47,7 +47,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("list_agent_keys", "agent-keys list ID"),
     ("revoke_agent_key", "agent-keys revoke ID"),
     ("search_transitions", "transitions search please --verdict no"),
-    ("list_transitions", "transitions search --job ID"),
+    (
+        "list_transitions",
+        "transitions search --job ID --target-status misquoted --from-iteration 2 --to-iteration 3",
+    ),
     ("get_transition", "transitions show ID"),
     ("list_critiques", "transitions show ID --job ID"),
     ("create_critique", "ask critique --checkpoint ID --transition ID"),
@@ -142,6 +145,8 @@ fn wrong_words_are_named_with_the_known_ones() {
         ("ask critique --transition ID", "--checkpoint"),
         ("episodes list ID --state open", "--agents"),
         ("engines put mine --base-model m", "URL"),
+        ("trainers put mine http://a:1 --base-model m --answer-mib 0", "1..=16384"),
+        ("migrate --listen 127.0.0.1:1", "--listen"),
     ] {
         let words = command.split(' ').map(|word| if word == "ID" { ID } else { word });
         let error = Cli::try_parse_from(std::iter::once("nlac").chain(words)).unwrap_err();

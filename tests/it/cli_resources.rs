@@ -87,6 +87,9 @@ async fn checkpoints(service: &Service, job: &str) {
     let out = file.display();
     let saved = well(service, &format!("checkpoints download {id} --out {out}")).await;
     assert!(saved.contains(&format!("bytes in {out}")), "{saved}");
+    let again = json_of(service, &format!("checkpoints download {id} --out {out}")).await;
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    assert_eq!(again, json!({ "file": out.to_string(), "bytes": bytes }));
     let into = place.path().join("adapter");
     nlac::trainer::adapter::unpack(std::fs::File::open(&file).unwrap(), &into).unwrap();
     assert_eq!(nlac::trainer::adapter::sha256(&into).unwrap(), online["sha256"]);

@@ -30,6 +30,23 @@ async fn post_yaml(service: &Service, path: &str, text: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn media_types_are_compared_as_http_says() {
+    let service = Service::start().await;
+    for (kind, expected) in [
+        ("Application/JSON; charset=utf-8", 200),
+        ("application/yaml ; charset=utf-8", 200),
+        ("application/jsonlines", 415),
+        ("text/plain", 415),
+    ] {
+        let request = service.http.post(format!("{}/v1/jobs/estimate", service.url));
+        let request = request.header("content-type", kind).body(small_job().to_string());
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), expected, "{kind}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_mistakes_are_told_at_once_at_their_lines() {
     let service = Service::start().await;
     let (status, estimated) = post_yaml(&service, "/v1/jobs/estimate", MISTAKEN).await;

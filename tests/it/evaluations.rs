@@ -71,6 +71,14 @@ async fn a_checkpoint_plays_its_jobs_tasks_again_and_is_compared_task_by_task() 
     let run = ["evaluations", "run", "--checkpoint", checkpoint, "--count", "5", "--trials", "3"];
     let said = nlac(&service.url, &run).await;
     assert!(said.well && said.out.contains("pass^3"), "{}{}", said.out, said.err);
+    assert!(
+        said.out.starts_with("submitted "),
+        "the job is known if the command is cut: {}",
+        said.out
+    );
+    let run = ["evaluations", "run", "--checkpoint", checkpoint, "--count", "5", "--json"];
+    let said = nlac(&service.url, &run).await;
+    assert_eq!(said.json()["results"][0]["episodes"], 5, "the results alone: {}", said.out);
     service.stop().await;
 }
 

@@ -17,6 +17,9 @@ async fn only_the_fields_that_are_asked_for_are_answered() {
     let body: Value = answer.json().await.unwrap();
     assert_eq!(body, json!({ "id": id, "spec": { "name": small_job()["name"] } }));
 
+    let (_, twice) = service.get(&format!("/v1/jobs/{id}?fields=id&fields=status")).await;
+    assert_eq!(twice.as_object().unwrap().keys().collect::<Vec<_>>(), ["id", "status"]);
+
     let (_, page) = service.get("/v1/jobs?limit=1&fields=status").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
     assert_eq!(page["data"][0].as_object().unwrap().keys().collect::<Vec<_>>(), ["status"]);

@@ -52,6 +52,7 @@ mod on_policy;
 mod outage;
 mod pages;
 mod pagination;
+mod parameters;
 mod partitions;
 mod peers;
 mod pipeline;

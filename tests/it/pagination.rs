@@ -173,7 +173,7 @@ async fn refuses_what_is_no_page(service: &Service, job: &str) {
         ("/v1/engines?limit=201".to_owned(), "limit is 201, but must be 1 to 200"),
         ("/v1/jobs?after=first".into(), "after: \"first\" is not a cursor"),
         ("/v1/jobs?limit=1&limit=2".into(), "limit is given twice"),
-        ("/v1/prompts?shape=round".into(), "unknown field `shape`"),
+        ("/v1/prompts?shape=round".into(), "unknown query parameter `shape`"),
         (format!("/v1/jobs/{job}/metrics?before=critic.loss"), "is not a cursor"),
         (format!("/v1/jobs/{job}/metrics?limit=5001"), "must be 1 to 5000"),
         (format!("/v1/jobs/{job}/events?after=x"), "is not a cursor"),

@@ -377,6 +377,10 @@ async fn the_command_line_copies_pushes_and_deletes_a_set() {
     assert!(ok && said.contains("evaluator.md"), "{said}");
     let (ok, said) = nlac(&service, &["show", "desk", "--to", text(&dir)]).await;
     assert!(!ok && said.contains("choose another directory"), "{said}");
+    let other = place.path().join("other");
+    let (ok, said) = nlac(&service, &["show", "desk", "--to", text(&other), "--json"]).await;
+    let written: Value = serde_json::from_str(&said).unwrap();
+    assert!(ok && written["files"].as_array().unwrap().len() > 5, "{said}");
     let (ok, said) = nlac(&service, &["push", text(&dir)]).await;
     assert!(
         ok && said.contains("set mine, version 1") && said.contains("added      policy"),

@@ -24,7 +24,7 @@ pub(super) use credentials::{SESSION, bearer, begin_session, end_session};
 pub use hosts::Hosts;
 pub(super) use hosts::known;
 pub(super) use origin::{csrf, is_https, path_here};
-pub(super) use rules::{Access, Rules, declare};
+pub(super) use rules::{Access, Rules, declare, is_open};
 
 use self::limits::Limits;
 use super::{AppState, page, problem::Problem};

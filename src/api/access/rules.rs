@@ -103,9 +103,13 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operati
     .filter_map(|(method, operation)| operation.as_mut().map(|operation| (method, operation)))
 }
 
+/// Whether an operation takes requests without an API key.
+pub(in crate::api) fn is_open(operation: &str) -> bool {
+    OPEN.contains(&operation)
+}
+
 fn access(method: &Method, operation: &Operation) -> Access {
-    let id = operation.operation_id.as_deref().unwrap_or_default();
-    if OPEN.contains(&id) {
+    if is_open(operation.operation_id.as_deref().unwrap_or_default()) {
         return Access::Open;
     }
     let tag = operation.tags.iter().flatten().next();

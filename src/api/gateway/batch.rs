@@ -52,10 +52,10 @@ pub struct EpisodesMade {
         (status = 201, description = "The episodes, their keys and the base URL", body = EpisodesMade),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job, checkpoint or engine", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "They cannot be opened as things stand", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "Not possible in the current state", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible episode", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid episode", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn open(

@@ -69,8 +69,8 @@ pub struct NewRecording {
         (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible episode", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid episode", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn open(

@@ -127,6 +127,7 @@ pub(super) async fn put(
     params(("name" = String, Path, description = NAME)),
     responses(
         (status = 204, description = "Deleted"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such set", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "It is built in, or an unfinished job uses it", content_type = "application/problem+json"),
     )

@@ -7,11 +7,7 @@ mod edit;
 mod shape;
 mod source;
 
-use axum::{
-    body::Bytes,
-    extract::{FromRequest, Request},
-    http::{StatusCode, header::CONTENT_TYPE},
-};
+use axum::extract::{FromRequest, Request};
 use garde::Validate;
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,6 +22,7 @@ pub(super) use self::{
 use super::{
     AppState,
     admission::{self, Admission},
+    extract::{Whole, sent_as},
     problem::{FieldError, Problem},
 };
 use crate::{
@@ -272,19 +269,9 @@ impl<S: Send + Sync> FromRequest<S> for SpecText {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let format = match kind.unwrap_or_default() {
-            kind if kind.starts_with("application/yaml") => Format::Yaml,
-            kind if kind.starts_with("application/json") => Format::Json,
-            _ => {
-                let detail = "the body must be sent as application/json or application/yaml";
-                return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
-                    .remedy("add the header `Content-Type: application/json`"));
-            }
-        };
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(|e| Problem::with_status(e.status(), e.body_text()))?;
+        let kind = sent_as(request.headers(), &["application/json", "application/yaml"])?;
+        let format = if kind == "application/yaml" { Format::Yaml } else { Format::Json };
+        let Whole(bytes) = Whole::from_request(request, state).await?;
         let text = String::from_utf8(bytes.into())
             .map_err(|_| Problem::bad_request("the body is not UTF-8"))?;
         Ok(Self { text, format })

@@ -98,7 +98,7 @@ async fn conduct(args: &ExperimentRun, world: &World, api: &Api) -> Result<Outco
     let measured = experiment.measurement(|arm| choice.of_arm(&arm.name))?;
     let keep = |runs: &[Run]| results.write(experiment, runs);
     let runs = runs::all(api, measured, &kept, &mut progress, keep).await?;
-    report::raw(&table::markdown(experiment, &runs));
+    report::raw(&table::markdown(experiment, &runs))?;
     report::line(&format!("\nwritten to {results}"));
     let all_succeeded = runs.iter().chain(&tried).all(|run| run.status == JobStatus::Succeeded);
     Ok(Outcome { estimated, all_succeeded })

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use super::{outcome::Run, pilot::Pace, plan::Planned, remaining, results::Kept};
 use crate::{
-    cli::{Failure, client::Api, report},
+    cli::{Failure, client::Api, patience::Patience, report},
     domain::job::JobStatus,
     quantity::span,
 };
@@ -71,6 +71,7 @@ pub(super) async fn all(
             None => waiting.push(planned),
         }
     }
+    let mut patience = Patience::default();
     while !(waiting.is_empty() && open.is_empty()) {
         while open.len() < progress.parallel {
             let Some(planned) = waiting.pop() else { break };
@@ -79,7 +80,11 @@ pub(super) async fn all(
         }
         let mut still = Vec::new();
         for (planned, id) in open {
-            let view = api.get(&format!("/v1/jobs/{id}")).await?;
+            let asked = api.get(&format!("/v1/jobs/{id}")).await;
+            let Some(view) = patience.take(asked)? else {
+                still.push((planned, id));
+                continue;
+            };
             let status: JobStatus = serde_json::from_value(view["status"].clone())?;
             if !status.is_final() {
                 still.push((planned, id));

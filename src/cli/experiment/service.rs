@@ -16,7 +16,7 @@ use crate::{
 /// Starts the service, conducts the world's runs, and stops the service, also when the user interrupts.
 pub(super) async fn with(args: &ExperimentRun, world: &World) -> Result<Outcome, Failure> {
     let settings = settings(args, world);
-    provide_postgres(&settings, !args.serve.no_fetch)?;
+    provide_postgres(&settings, !args.serve.database.no_fetch)?;
     let app = App::start(&settings).await?;
     let url = format!("http://{}", app.address);
     report::line(&format!("nlac serves {url}: open it in a browser to watch"));

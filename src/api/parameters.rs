@@ -1,0 +1,110 @@
+//! Unknown query parameters: the API rejects them on each route, also on a route that takes none. Otherwise
+//! `POST /v1/jobs?dry_run=true` would submit a job.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::Method,
+    middleware::Next,
+    response::Response,
+};
+use serde_json::Value;
+
+use super::{access, fields, problem::Problem};
+
+/// Names of the query parameters of each operation, by method and path.
+#[derive(Clone)]
+pub(super) struct Parameters(Arc<HashMap<(Method, String), BTreeSet<String>>>);
+
+impl Parameters {
+    /// Of the operations under `/v1` in the document. The clients of agents send parameters of their own, such as
+    /// `beta=true`, so the routes that agents call are left out.
+    pub fn new(document: &Value) -> Self {
+        let mut all = HashMap::new();
+        let paths = document["paths"].as_object().into_iter().flatten();
+        for (path, operations) in paths.filter(|(path, _)| path.starts_with("/v1/")) {
+            for (method, operation) in operations.as_object().into_iter().flatten() {
+                let id = operation["operationId"].as_str().unwrap_or_default();
+                let Ok(method) = method.to_ascii_uppercase().parse::<Method>() else { continue };
+                if access::is_open(id) {
+                    continue;
+                }
+                let mut names = names(operation);
+                if method == Method::GET && fields::answer(operation).is_some() {
+                    names.insert("fields".to_owned());
+                }
+                all.insert((method, path.clone()), names);
+            }
+        }
+        Self(Arc::new(all))
+    }
+
+    /// What is wrong with the query of a request.
+    fn mistake(&self, method: &Method, path: &str, query: &str) -> Option<Problem> {
+        let method = if *method == Method::HEAD { Method::GET } else { method.clone() };
+        let known = self.0.get(&(method, path.to_owned()))?;
+        let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query).ok()?;
+        let (unknown, _) = pairs.into_iter().find(|(name, _)| !known.contains(name))?;
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        let remedy = match known.is_empty() {
+            true => "leave the query out: this route takes no parameters".to_owned(),
+            false => format!("this route takes {}", known.join(", ")),
+        };
+        let detail = format!("unknown query parameter `{unknown}`");
+        Some(Problem::bad_request(detail).remedy(remedy))
+    }
+}
+
+fn names(operation: &Value) -> BTreeSet<String> {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let in_query = parameters.filter(|parameter| parameter["in"] == "query");
+    in_query.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// Rejects a request with a parameter that its route does not take.
+pub(super) async fn known(
+    State(parameters): State<Parameters>,
+    path: MatchedPath,
+    request: Request,
+    next: Next,
+) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    match parameters.mistake(request.method(), path.as_str(), query) {
+        Some(problem) => problem.into(),
+        None => next.run(request).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Method;
+
+    use super::Parameters;
+
+    #[test]
+    fn an_unknown_parameter_is_named_with_the_known_ones() {
+        let parameters = Parameters::new(&serde_json::json!(crate::api::document()));
+        let said = |method: Method, path: &str, query: &str| {
+            parameters.mistake(&method, path, query).map(|problem| problem.sentence())
+        };
+        let submitted = said(Method::POST, "/v1/jobs", "dry_run=true").unwrap_or_default();
+        assert!(submitted.contains("`dry_run`"), "{submitted}");
+        assert!(submitted.contains("takes no parameters"), "{submitted}");
+        let listed = said(Method::GET, "/v1/jobs", "limit=1&state=failed").unwrap_or_default();
+        assert!(listed.contains("`state`"), "{listed}");
+        assert!(listed.contains("after, before, fields, limit, owner, q, status"), "{listed}");
+        for (method, path, query) in [
+            (Method::GET, "/v1/jobs", "limit=1&status=failed"),
+            (Method::HEAD, "/v1/jobs", "limit=1"),
+            (Method::GET, "/v1/jobs/{id}", ""),
+            (Method::POST, "/v1/messages", "beta=true"),
+            (Method::GET, "/healthz", "from=a-load-balancer"),
+        ] {
+            assert_eq!(said(method, path, query), None, "{path}?{query}");
+        }
+    }
+}
