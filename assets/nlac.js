@@ -1,4 +1,5 @@
 // What a page does beside showing itself: buttons, keys, theme, pictures, and news from the event stream.
+import "/assets/filters.js";
 import { compare, redraw, refresh } from "/assets/plots.js";
 import { timeline } from "/assets/timeline.js";
 

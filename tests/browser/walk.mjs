@@ -178,6 +178,14 @@ await check("a slow click opens a job, whatever the list does meanwhile", async 
   await page.locator(`a[href="/jobs/${long.id}"]`).click({ delay: 4000 });
   await page.waitForURL(`**/jobs/${long.id}`);
 });
+await check("a way back finds the filter again", async () => {
+  await page.goBack();
+  await page.waitForURL(/\/\?q=lon$/);
+  await page.waitForFunction(() => document.querySelector("input[type=search]").value === "lon");
+  await page.waitForSelector(`a[href="/jobs/${long.id}"]`);
+  await page.goForward();
+  await page.waitForURL(`**/jobs/${long.id}`);
+});
 await check("pause and resume", async () => {
   await page.click("button:has-text('Pause')");
   await page.waitForSelector(".status.paused", { timeout: 10000 });

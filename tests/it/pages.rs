@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, Service, guarded::Guarded, settings, small_job};
 
-async fn page(service: &Service, path: &str) -> String {
+pub async fn page(service: &Service, path: &str) -> String {
     let answer = service.http.get(format!("{}{path}", service.url)).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{path}");
     answer.text().await.unwrap()
@@ -22,7 +22,7 @@ fn has(page: &str, all: &[&str]) {
 }
 
 /// The path of the link with a label.
-fn link(page: &str, label: &str) -> Option<String> {
+pub fn link(page: &str, label: &str) -> Option<String> {
     let (before, _) = page.split_once(&format!("\">{label}</a>"))?;
     Some(before.rsplit_once("href=\"")?.1.replace("&#38;", "&").replace("&amp;", "&"))
 }
@@ -43,7 +43,7 @@ fn episode(number: usize) -> Value {
 }
 
 /// A service that starts no engine and no trainer of its own.
-async fn bare(place: &Place) -> Service {
+pub async fn bare(place: &Place) -> Service {
     let bare = ServiceSettings { local_peers: false, ..settings(place.path()) };
     Service::start_with(&bare).await
 }

@@ -1,0 +1,67 @@
+//! Pages of a service with more jobs than one page shows.
+
+use nlac::{
+    domain::{
+        ids::JobId,
+        job::{Job, JobStatus},
+    },
+    store::jobs,
+};
+use regex::Regex;
+use serde_json::json;
+
+use crate::{
+    pages::{bare, link, page},
+    support::{Place, Service, queued_job, small_job},
+};
+
+/// Stores jobs that are over. Returns their ids, newest first.
+async fn over(service: &Service, number: usize) -> Vec<String> {
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let mut ids = Vec::<JobId>::new();
+    for index in 0..number {
+        let mut spec = small_job();
+        spec["name"] = format!("over-{index}").into();
+        let job = Job { status: JobStatus::Cancelled, ..queued_job(spec) };
+        jobs::insert(&mut conn, &job, &json!({})).await.unwrap();
+        ids.push(job.id);
+    }
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    ids.iter().map(ToString::to_string).collect()
+}
+
+/// The first group of each place of a text where a pattern is found, without escapes.
+fn found(text: &str, pattern: &str) -> Vec<String> {
+    let pattern = Regex::new(pattern).unwrap();
+    let places = pattern.captures_iter(text);
+    places.map(|place| place[1].replace("&#38;", "&").replace("&amp;", "&")).collect()
+}
+
+/// The jobs that a list shows, and the path that it refreshes from.
+fn listed(text: &str) -> (Vec<String>, String) {
+    let refreshed = found(text, "id=\"rows\" hx-get=\"([^\"]+)\"");
+    assert_eq!(refreshed.len(), 1, "{text}");
+    (found(text, "id=\"pick-([0-9a-f-]+)\""), refreshed[0].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_refreshes_keeps_its_page_and_its_filters() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let ids = over(&service, 60).await;
+    let first = page(&service, "/?q=over-&status=cancelled").await;
+    let (shown, refreshed) = listed(&first);
+    assert_eq!(shown, ids[..50]);
+    assert_eq!(listed(&page(&service, &refreshed).await), (shown, refreshed));
+
+    let older = link(&first, "Older jobs").unwrap();
+    assert!(older.contains("q=over-") && older.contains("status=cancelled"), "{older}");
+    let (shown, refreshed) = listed(&page(&service, &older).await);
+    assert_eq!(shown, ids[50..]);
+    let again = page(&service, &refreshed).await;
+    assert_eq!(listed(&again), (shown, refreshed));
+    assert_eq!(link(&again, "Older jobs"), None);
+    let (_, refreshed) = listed(&page(&service, "/").await);
+    assert_eq!(refreshed, "/jobs/rows");
+    service.stop().await;
+}
