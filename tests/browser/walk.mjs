@@ -192,6 +192,52 @@ await check("pause and resume", async () => {
   await page.click("button:has-text('Resume')");
   await page.waitForSelector(".status.running", { timeout: 10000 });
 });
+await check("a page says that it cannot refresh, and a button that it cannot act", async () => {
+  const before = wrong.length;
+  await page.route("**/live*", (route) => route.abort());
+  await page.evaluate(() => htmx.trigger("#live", "refresh"));
+  await page.waitForSelector("#stale:has-text('The service does not answer')");
+  await page.route("**/pause", (route) => route.abort());
+  const told = new Promise((resolve) => page.once("dialog", (dialog) => dialog.accept().then(() => resolve(dialog.message()))));
+  await page.click("#pause");
+  assert.match(await told, /does not answer/);
+  await page.waitForSelector("#pause:not([aria-disabled])");
+  await page.unroute("**/pause");
+  await page.unroute("**/live*");
+  await page.evaluate(() => htmx.trigger("#live", "refresh"));
+  await page.waitForFunction(() => document.querySelector("#stale").textContent === "");
+  wrong.splice(before);
+});
+await check("a page that nobody looks at keeps no stream, and follows again when it is looked at", async () => {
+  const hide = (hidden) => page.evaluate((now) => {
+    Object.defineProperty(document, "hidden", { value: now, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  await hide(true);
+  const again = Promise.all([page.waitForRequest(/\/events\?after=\d+$/), page.waitForRequest(/\/live$/)]);
+  await hide(false);
+  await again;
+});
+await check("a list that refreshes keeps the focus and what is scrolled", async () => {
+  await page.setViewportSize({ width: 660, height: 900 });
+  await page.goto(url);
+  const place = () => page.evaluate(() => [document.activeElement.getAttribute("href"), document.querySelector(".scroll").scrollLeft]);
+  await page.focus(`a[href="/jobs/${long.id}"]`);
+  await page.evaluate(() => new Promise((done) => {
+    const region = document.querySelector(".scroll");
+    region.addEventListener("scroll", () => requestAnimationFrame(done), { once: true });
+    region.scrollLeft = 40;
+  }));
+  const before = await place();
+  await page.evaluate(() => {
+    document.querySelector("#rows").dataset.old = "true";
+    htmx.trigger("#rows", "refresh");
+  });
+  await page.waitForFunction(() => !document.querySelector("#rows").dataset.old);
+  assert.deepEqual(await place(), before);
+  assert.deepEqual(before, [`/jobs/${long.id}`, 40]);
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
 await fetch(`${url}/v1/jobs/${long.id}/cancel`, { method: "POST" });
 
 const job = await submit("browser", 6);

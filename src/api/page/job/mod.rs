@@ -24,7 +24,7 @@ use crate::{
         extract::{Id, Params},
         problem::Problem,
     },
-    domain::{ids::JobId, job::Phase},
+    domain::{event::EventKind, ids::JobId, job::Phase},
     store::{
         StoreError,
         read::{
@@ -65,6 +65,8 @@ struct Page {
     here: &'static str,
     head: Head,
     last_event: i64,
+    /// Kinds of events, as the stream names them.
+    kinds: String,
     /// Last iteration that the page shows, if it is not the newest.
     until: Option<i32>,
     live: Live,
@@ -102,7 +104,19 @@ pub(super) async fn page(
     let transitions = read.into_iter().chain(unread).take(6).map(Card::of).collect();
     let head = Head::new(id, &job.spec.name, "");
     let figures = plots.into_iter().zip(readings).collect();
-    render(&Page { here: "", head, last_event, until, live, timeline, more, figures, transitions })
+    let kinds = EventKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" ");
+    render(&Page {
+        here: "",
+        head,
+        last_event,
+        kinds,
+        until,
+        live,
+        timeline,
+        more,
+        figures,
+        transitions,
+    })
 }
 
 /// The part of the page that refreshes.
