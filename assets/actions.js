@@ -35,6 +35,7 @@ document.addEventListener("click", async (event) => {
     const problem = await answer.json().catch(() => ({}));
     alert([problem.detail ?? `The service answered ${answer.status}.`, problem.remedy].filter(Boolean).join("\n"));
   } else if (from) {
+    button.dispatchEvent(new CustomEvent("nlac:submitted", { bubbles: true }));
     const made = answer.headers.get("location") ?? `/jobs/${(await answer.json()).id}`;
     return location.assign(made.replace(/^\/v1/, ""));
   }
@@ -45,4 +46,6 @@ document.addEventListener("click", async (event) => {
 document.addEventListener("submit", (event) => {
   const { confirm: question } = event.target.dataset;
   if (question && !confirm(question)) event.preventDefault();
+  // Drafts are not for the next person.
+  else if (event.target.matches("[action='/sign-out']")) sessionStorage.clear();
 });
