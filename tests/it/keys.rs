@@ -208,6 +208,11 @@ async fn who_does_what_is_written_down_and_not_too_often() {
         let refused = guarded.sign_in("nlac_wrong", "").await;
         if refused.status() == 429 {
             assert!(!header(&refused, "retry-after").is_empty());
+            let page = refused.text().await.unwrap();
+            assert!(
+                page.contains("Too many wrong keys") && page.contains("name=\"key\""),
+                "{page}"
+            );
             break;
         }
         answered += 1;

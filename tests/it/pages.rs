@@ -196,6 +196,37 @@ async fn a_server_that_does_not_answer_shows_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_person_reads_on_a_page_what_is_wrong() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let ask = async |path: &str, accept: &str| {
+        let request = service.http.get(format!("{}{path}", service.url)).header("accept", accept);
+        let answer = request.send().await.unwrap();
+        let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();
+        (answer.status().as_u16(), kind, answer.text().await.unwrap())
+    };
+    let browser = "text/html,application/xhtml+xml,*/*;q=0.8";
+    for (path, status, says) in [
+        ("/jobs/0197e2a0-0000-7000-8000-000000000000", 404, "there is no job 0197e2a0"),
+        ("/jobs/none", 400, "is not an id"),
+        ("/datasets/%3Cb%3Enone", 404, "there is no dataset"),
+        ("/compare?job=none", 400, "is not a job id"),
+    ] {
+        let (code, kind, text) = ask(path, browser).await;
+        assert_eq!((code, kind.as_str()), (status, "text/html; charset=utf-8"), "{path}");
+        has(&text, &[says, "aria-label=\"Pages\"", "</html>"]);
+        assert!(!text.contains("<b>none"), "{path}: {text}");
+        // Scripts and programs get the problem itself.
+        let (code, kind, text) = ask(path, "*/*").await;
+        assert_eq!((code, kind.as_str()), (status, "application/problem+json"), "{path}");
+        has(&text, &[says]);
+    }
+    let (_, kind, _) = ask("/v1/jobs/none", browser).await;
+    assert_eq!(kind, "application/problem+json", "the API has one form");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_without_the_scope_is_told_so_and_not_offered_the_example() {
     let guarded = Guarded::start().await;
     for (scope, offered) in [("read", false), ("submit", true)] {

@@ -31,6 +31,7 @@ mod sign_in;
 mod start;
 mod transition;
 mod versus;
+pub(super) mod wrong;
 
 use askama::Template;
 use axum::{
