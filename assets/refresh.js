@@ -3,10 +3,11 @@ import { timeline } from "/assets/timeline.js";
 
 const polls = (element) => element.getAttribute("hx-trigger")?.startsWith("every");
 
-// A page that nobody looks at asks for nothing, and asks at once when it is looked at again. (A filter in hx-trigger
-// would need eval, which the policy forbids.)
+// A page that nobody looks at asks for nothing, and asks at once when it is looked at again. What somebody reads stays.
+// (A filter in hx-trigger would need eval, which the policy forbids.)
+const READ = "[data-read]:hover, [data-read]:focus-within";
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (document.hidden && polls(event.target)) event.preventDefault();
+  if (polls(event.target) && (document.hidden || event.target.matches(READ))) event.preventDefault();
 });
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) document.querySelectorAll("[hx-trigger^=every]").forEach((part) => htmx.trigger(part, "refresh"));

@@ -77,6 +77,7 @@ pub(super) fn pages() -> Pages {
         ("/jobs/new/edit", read, post(new_job::edit)),
         ("/jobs/{id}", read, get(job::page)),
         ("/jobs/{id}/live", read, get(job::live)),
+        ("/jobs/{id}/newest", read, get(job::newest::part)),
         ("/jobs/{id}/episodes", read, get(episode::list)),
         ("/jobs/{id}/checkpoints", read, get(parts::checkpoints)),
         ("/jobs/{id}/checkpoints/rows", read, get(parts::checkpoint_rows)),

@@ -33,6 +33,8 @@ pub async fn says_what_it_does(job: &Finished) {
     let running = now(job).await;
     let known = ["Iteration ", "Started: ", "Waiting for ", "Done: "];
     assert!(known.iter().any(|begin| running.starts_with(begin)), "{running}");
+    let page = job.found("/jobs/JOB").await;
+    assert!(page.contains(&format!("hx-get=\"/jobs/{}/newest\"", job.id)), "{page}");
 }
 
 /// Numbers, events and pictures of a job that is over.
@@ -80,6 +82,11 @@ pub async fn shows_what_happened(job: &Finished) {
             series.name
         );
     }
+
+    // New transitions come while there may be some.
+    let newest = job.found("/jobs/JOB/newest").await;
+    assert!(newest.contains("<article>") && newest.contains("All transitions"), "{newest}");
+    assert!(!newest.contains("hx-get"), "{newest}");
 
     // Parts for the script come out of band, and windows of iterations work without one.
     let live = job.found("/jobs/JOB/live?until=1").await;

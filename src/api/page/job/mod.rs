@@ -3,6 +3,7 @@
 pub(super) mod health;
 pub(super) mod live;
 mod more;
+pub(super) mod newest;
 mod now;
 mod plots;
 mod shown;
@@ -15,7 +16,8 @@ use serde::Deserialize;
 use sqlx::PgConnection;
 
 use self::{
-    health::Reading, live::Live, more::More, plots::Plot, shown::Shown, timeline::Timeline,
+    health::Reading, live::Live, more::More, newest::Newest, plots::Plot, shown::Shown,
+    timeline::Timeline,
 };
 use super::{chart, evaluation, fold, format, render, transition::Card};
 use crate::{
@@ -27,11 +29,7 @@ use crate::{
     domain::{event::EventKind, ids::JobId, job::Phase},
     store::{
         StoreError,
-        read::{
-            jobs::{self as read_jobs, JobRow},
-            transitions::{self, Search},
-        },
-        window,
+        read::jobs::{self as read_jobs, JobRow},
     },
 };
 
@@ -73,7 +71,7 @@ struct Page {
     timeline: Timeline,
     more: More,
     figures: Vec<(Plot, Reading)>,
-    transitions: Vec<Card>,
+    newest: Newest,
 }
 
 /// Which iterations are shown.
@@ -95,13 +93,8 @@ pub(super) async fn page(
     let Refreshed { live, timeline, more, readings } =
         refreshed(&mut conn, &job, &plots, until, false).await?;
     let last_event = read_jobs::last_event(&mut conn, id).await?;
-    let newest = Search { job: Some(id), ..Search::default() };
-    let newest = transitions::search(&mut conn, &newest, &window::Window::first(60)).await?;
-    let newest = transitions::rows(&mut conn, &newest.rows).await?;
+    let newest = newest::of(&mut conn, &job).await?;
     drop(conn);
-    // Transitions with a critique come first, because users look for these.
-    let (read, unread): (Vec<_>, Vec<_>) = newest.into_iter().partition(|t| t.critique.is_some());
-    let transitions = read.into_iter().chain(unread).take(6).map(Card::of).collect();
     let head = Head::new(id, &job.spec.name, "");
     let figures = plots.into_iter().zip(readings).collect();
     let kinds = EventKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" ");
@@ -115,7 +108,7 @@ pub(super) async fn page(
         timeline,
         more,
         figures,
-        transitions,
+        newest,
     })
 }
 
