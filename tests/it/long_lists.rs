@@ -1,11 +1,12 @@
-//! Pages of a service with more jobs than one page shows.
+//! Lists that are longer than a page.
 
 use nlac::{
     domain::{
+        event::EventKind,
         ids::JobId,
         job::{Job, JobStatus},
     },
-    store::jobs,
+    store::{events, jobs},
 };
 use regex::Regex;
 use serde_json::json;
@@ -63,5 +64,32 @@ async fn a_list_that_refreshes_keeps_its_page_and_its_filters() {
     assert_eq!(link(&again, "Older jobs"), None);
     let (_, refreshed) = listed(&page(&service, "/").await);
     assert_eq!(refreshed, "/jobs/rows");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_begin_with_the_newest_and_lead_to_older_ones() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let job = over(&service, 1).await.remove(0);
+    let path = format!("/jobs/{job}/events");
+    let none = page(&service, &path).await;
+    assert!(none.contains("No events yet"), "{none}");
+    let id: JobId = job.parse().unwrap();
+    let mut tx = service.app.store.begin().await.unwrap();
+    for number in 0..201 {
+        let message = format!("event {number}.");
+        events::append(&mut tx, id, EventKind::Promoted, &message, json!({})).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+
+    let numbers = |text: &str| found(text, "<span>event ([0-9]+)\\.</span>");
+    let newest = page(&service, &path).await;
+    let expected: Vec<_> = (1..=200).rev().map(|number| number.to_string()).collect();
+    assert_eq!(numbers(&newest), expected);
+    let older = link(&newest, "Older events").unwrap();
+    let older = page(&service, &format!("{path}{older}")).await;
+    assert_eq!(numbers(&older), ["0"]);
+    assert_eq!(link(&older, "Older events"), None);
     service.stop().await;
 }
