@@ -163,6 +163,16 @@ pub async fn page(
     window.read(conn, query).await
 }
 
+/// Jobs by their ids, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn chosen(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<JobRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
+    query.push(" and j.id = any(").push_bind(ids.to_vec()).push(") order by j.id desc");
+    Ok(query.build_query_as().fetch_all(conn).await?)
+}
+
 /// A job in a list to choose from.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct JobTitle {
