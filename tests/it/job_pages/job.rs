@@ -83,6 +83,14 @@ pub async fn shows_what_happened(job: &Finished) {
         );
     }
 
+    // The episodes beside one are seen by the same job.
+    let path = format!("/v1/jobs/{}/episodes?purpose=collect&limit=1", job.id);
+    let (_, episodes) = job.service.get(&path).await;
+    let episode = episodes["data"][0]["id"].as_str().unwrap();
+    let beside = job.found(&format!("/episodes/{episode}?job=JOB")).await;
+    let older = all(&beside, r#"data-key="\]" href="/episodes/[0-9a-f-]+\?job=([0-9a-f-]+)""#);
+    assert_eq!(older, [[job.id.as_str()]], "{beside}");
+
     // New transitions come while there may be some.
     let newest = job.found("/jobs/JOB/newest").await;
     assert!(newest.contains("<article>") && newest.contains("All transitions"), "{newest}");
