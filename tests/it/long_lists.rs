@@ -12,7 +12,7 @@ use regex::Regex;
 use serde_json::json;
 
 use crate::{
-    pages::{bare, link, page},
+    pages::{bare, episode, import, link, page},
     support::{Place, Service, queued_job, small_job},
 };
 
@@ -62,6 +62,8 @@ async fn a_list_that_refreshes_keeps_its_page_and_its_filters() {
     let again = page(&service, &refreshed).await;
     assert_eq!(listed(&again), (shown, refreshed));
     assert_eq!(link(&again, "Older jobs"), None);
+    let (shown, _) = listed(&page(&service, "/?q=OVER-59").await);
+    assert_eq!(shown, ids[..1], "letters are found in upper and in lower case");
     let (_, refreshed) = listed(&page(&service, "/").await);
     assert_eq!(refreshed, "/jobs/rows");
     service.stop().await;
@@ -106,5 +108,16 @@ async fn old_jobs_are_compared_with_new_ones() {
     let many = ids[..51].iter().map(|id| format!("job={id}")).collect::<Vec<_>>().join("&");
     let request = service.http.get(format!("{}/compare?{many}", service.url));
     assert_eq!(request.send().await.unwrap().status(), 400);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_leads_to_an_empty_one() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let episodes: Vec<_> = (0..50).map(episode).collect();
+    import(&service, "fifty", &episodes).await;
+    let fifty = page(&service, "/datasets/fifty").await;
+    assert!(fifty.contains("task 0<") && link(&fifty, "Older episodes").is_none(), "{fifty}");
     service.stop().await;
 }

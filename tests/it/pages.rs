@@ -27,7 +27,7 @@ pub fn link(page: &str, label: &str) -> Option<String> {
     Some(before.rsplit_once("href=\"")?.1.replace("&#38;", "&").replace("&amp;", "&"))
 }
 
-async fn import(service: &Service, dataset: &str, episodes: &[Value]) {
+pub async fn import(service: &Service, dataset: &str, episodes: &[Value]) {
     let lines: String = episodes.iter().map(|episode| format!("{episode}\n")).collect();
     let request = service.http.post(format!("{}/v1/datasets/{dataset}/episodes", service.url));
     let answer = request.header("content-type", "application/x-ndjson").body(lines).send().await;
@@ -35,7 +35,7 @@ async fn import(service: &Service, dataset: &str, episodes: &[Value]) {
     assert_eq!(report["stored"], episodes.len(), "{report}");
 }
 
-fn episode(number: usize) -> Value {
+pub fn episode(number: usize) -> Value {
     json!({ "id": format!("e{number}"), "task": format!("task {number}"), "success": number.is_multiple_of(2), "messages": [
         { "role": "user", "content": format!("request {number}") },
         { "role": "assistant", "content": "what is your order ?" },

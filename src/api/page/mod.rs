@@ -153,6 +153,14 @@ fn viewed_by() -> Option<Viewer> {
     })
 }
 
+/// The rows that a page shows, and whether more follow. One more than these was read.
+fn cut<T>(mut rows: Vec<T>, shown: i64) -> (Vec<T>, bool) {
+    let shown = usize::try_from(shown).unwrap_or(0);
+    let more = rows.len() > shown;
+    rows.truncate(shown);
+    (rows, more)
+}
+
 fn render(page: &impl Template) -> Result<Html<String>, Problem> {
     page.render().map(Html).map_err(|error| {
         tracing::error!(%error, "cannot render a page");

@@ -157,7 +157,10 @@ pub async fn page(
         query.push(" and j.owner = ").push_bind(owner);
     }
     if let Some(words) = filter.words {
-        query.push(" and strpos(j.name || ' ' || j.id, ").push_bind(words).push(") > 0");
+        query
+            .push(" and strpos(lower(j.name || ' ' || j.id), lower(")
+            .push_bind(words)
+            .push(")) > 0");
     }
     window.bound(&mut query, "j.id", Order::Falling);
     window.read(conn, query).await
