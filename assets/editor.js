@@ -42,13 +42,16 @@ document.addEventListener("htmx:afterSettle", () => {
   number();
   keep();
 });
-// The button "Load" asks for the text of a start as it is.
-for (const done of ["nlac:submitted", "submit"]) {
-  document.addEventListener(done, () => {
-    submitted = true;
-    keep();
-  });
+function forget() {
+  submitted = true;
+  keep();
 }
+document.addEventListener("nlac:submitted", forget);
+// Another start replaces what is typed.
+document.querySelector("form.filters").addEventListener("submit", (event) => {
+  if (field().value === loaded || confirm("Replace the spec? Your changes are lost.")) return forget();
+  event.preventDefault();
+});
 // By now htmx checks what is put in.
 document.addEventListener("DOMContentLoaded", () => {
   const draft = JSON.parse(sessionStorage.getItem(DRAFT));

@@ -149,6 +149,17 @@ await check("an earlier job's spec starts another", async () => {
   assert.ok(spec.startsWith("name: by-text") && !spec.includes("beta1"), spec);
 });
 
+await check("another start replaces what is typed only if one agrees", async () => {
+  await page.goto(`${url}/jobs/new?from=help-desk`);
+  await page.fill("#spec", "name: typed");
+  page.once("dialog", (dialog) => dialog.dismiss());
+  await page.click("button:has-text('Load')");
+  assert.equal(await page.inputValue("#spec"), "name: typed");
+  page.once("dialog", (dialog) => dialog.accept());
+  await page.click("button:has-text('Load')");
+  await page.waitForFunction(() => document.querySelector("#spec").value.includes("name: help-desk"));
+});
+
 await page.goto(url);
 const submit = async (name, iterations) => {
   const answer = await fetch(`${url}/v1/jobs`, {
