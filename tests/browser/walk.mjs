@@ -568,6 +568,17 @@ await check("the palette finds jobs, datasets, pages and actions", async () => {
   await page.waitForSelector("#palette li:has-text('browser')");
   await page.keyboard.press("Enter");
   await page.waitForURL(`${url}/jobs/${job.id}`);
+  // A job that is not among the newest is asked for.
+  const old = { id: "01990000-0000-7000-8000-00000000beef", spec: { name: "long-ago" }, status: "succeeded" };
+  const asks = /\/v1\/jobs\?.*q=ago/;
+  await page.route(asks, (route) => route.fulfill({ json: { data: [old], next: null, previous: null } }));
+  await page.click("#find");
+  await field.fill("ago");
+  await page.waitForSelector("#palette li:has-text('long-ago')");
+  assert.equal(await page.locator("#palette li").count(), 1);
+  await page.unroute(asks);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("#palette", { state: "hidden" });
   await page.keyboard.press("Control+k");
   await field.fill("theme");
   const before = await page.evaluate(() => document.documentElement.dataset.theme);
