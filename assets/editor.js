@@ -1,4 +1,4 @@
-// The spec's editor: numbers beside the lines, marks where something is wrong, and the way there.
+// The spec's editor: numbers beside the lines, marks where something is wrong, the way there, and a draft.
 const gutter = document.querySelector("#gutter");
 const field = () => document.querySelector("#spec");
 
@@ -21,8 +21,44 @@ function number() {
 document.addEventListener("scroll", (event) => {
   if (event.target === field()) gutter.scrollTop = field().scrollTop;
 }, true);
-document.addEventListener("input", (event) => event.target === field() && number());
-document.addEventListener("htmx:afterSettle", number);
+
+// What was typed outlives a session that ends, a reload and a way back, in this tab and for this start.
+const DRAFT = "draft of a spec";
+const start = location.pathname + location.search;
+const loaded = field().value;
+let submitted = false;
+function keep() {
+  const text = field().value;
+  if (submitted || text === loaded) sessionStorage.removeItem(DRAFT);
+  else sessionStorage.setItem(DRAFT, JSON.stringify({ start, text }));
+}
+document.addEventListener("input", ({ target }) => {
+  if (target !== field()) return;
+  submitted = false;
+  number();
+  keep();
+});
+document.addEventListener("htmx:afterSettle", () => {
+  number();
+  keep();
+});
+function forget() {
+  submitted = true;
+  keep();
+}
+document.addEventListener("nlac:submitted", forget);
+// Another start replaces what is typed.
+document.querySelector("form.filters").addEventListener("submit", (event) => {
+  if (field().value === loaded || confirm("Replace the spec? Your changes are lost.")) return forget();
+  event.preventDefault();
+});
+// By now htmx checks what is put in.
+document.addEventListener("DOMContentLoaded", () => {
+  const draft = JSON.parse(sessionStorage.getItem(DRAFT));
+  if (draft?.start !== start || draft.text === loaded) return;
+  field().value = draft.text;
+  field().dispatchEvent(new Event("input", { bubbles: true }));
+});
 
 // What was typed while a field's answer was on its way stays; a check of it follows and sets the fields.
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {

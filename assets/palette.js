@@ -1,4 +1,4 @@
-// The command palette (Ctrl K, on a Mac Cmd K): pages, actions, the newest jobs and datasets, by parts of their names.
+// The command palette (Ctrl K, on a Mac Cmd K): pages, actions, jobs and datasets, by parts of their names.
 const dialog = document.querySelector("#palette");
 const field = dialog.querySelector("input");
 const list = dialog.querySelector("[role=listbox]");
@@ -16,7 +16,9 @@ const fixed = [
   { kind: "action", title: "Switch theme", about: "dark or light", run: press("#theme") },
   { kind: "action", title: "Keyboard help", run: press("#keys") },
 ];
-let entries = fixed;
+// The newest jobs and all datasets, and jobs that were asked for.
+let newest = [];
+let asked = [];
 let shown = [];
 let active = 0;
 let trouble = "";
@@ -27,24 +29,48 @@ async function read(path) {
   return answer.json();
 }
 
+// Jobs with a text in their names or ids, newest first.
+async function jobs(text, limit) {
+  const query = new URLSearchParams({ limit, fields: "id,spec.name,status", ...(text && { q: text }) });
+  const { data } = await read(`/v1/jobs?${query}`);
+  return data.map(({ id, spec, status: now }) => ({ id, kind: "job", title: spec.name, about: `${now} · ${id.slice(-8)}`, run: to(`/jobs/${id}`) }));
+}
+
+function entries() {
+  const known = new Set(newest.map(({ id }) => id));
+  return [...fixed, ...newest, ...asked.filter(({ id }) => !known.has(id))];
+}
+
+// The list grows; the chosen entry stays chosen.
+function grown() {
+  if (!dialog.open) return;
+  const chosen = shown[active];
+  show();
+  choose(Math.max(0, shown.findIndex((entry) => entry === chosen)));
+}
+
 // What is new is found as soon as the service answers; until then pages and actions are.
 async function load() {
   trouble = "";
   try {
-    const [jobs, { datasets }] = await Promise.all([read("/v1/jobs?limit=50&fields=id,spec.name,status"), read("/palette")]);
-    entries = [
-      ...fixed,
-      ...jobs.data.map(({ id, spec, status: now }) => ({ kind: "job", title: spec.name, about: `${now} · ${id.slice(-8)}`, run: to(`/jobs/${id}`) })),
-      ...datasets.map((name) => ({ kind: "dataset", title: name, run: to(`/datasets/${name}`) })),
-    ];
+    const [found, { datasets }] = await Promise.all([jobs("", 50), read("/palette")]);
+    newest = [...found, ...datasets.map((name) => ({ kind: "dataset", title: name, run: to(`/datasets/${name}`) }))];
   } catch (error) {
     trouble = `Jobs and datasets cannot be listed: ${error.message}.`;
   }
-  if (!dialog.open) return;
-  // The list grows; the chosen entry stays chosen.
-  const chosen = shown[active];
-  show();
-  choose(Math.max(0, shown.findIndex((entry) => entry === chosen)));
+  grown();
+}
+
+// Older jobs are asked for by the longest word.
+let asking;
+function ask() {
+  clearTimeout(asking);
+  const word = field.value.split(/\s+/).reduce((one, other) => (other.length > one.length ? other : one), "");
+  if (word.length < 2) return;
+  asking = setTimeout(async () => {
+    asked = await jobs(word.slice(0, 200), 20).catch(() => []);
+    grown();
+  }, 250);
 }
 
 // Every word must be a part of an entry. The place of the first word ranks: at the beginning, at the beginning of a
@@ -55,7 +81,7 @@ function matches(text) {
     const at = words.length ? title.indexOf(words[0]) : 0;
     return at === 0 ? 0 : at > 0 && /[^a-z0-9]/.test(title[at - 1]) ? 1 : 2;
   };
-  return entries
+  return entries()
     .filter(({ kind, title, about = "" }) => words.every((word) => `${title} ${about} ${kind}`.toLowerCase().includes(word)))
     .map((entry) => [rank(entry.title.toLowerCase()), entry])
     .sort(([a], [b]) => a - b)
@@ -118,7 +144,10 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   open();
 });
-field.addEventListener("input", show);
+field.addEventListener("input", () => {
+  show();
+  ask();
+});
 field.addEventListener("keydown", (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && shown.length) {

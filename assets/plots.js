@@ -80,31 +80,42 @@ export function draw(figure, axis, lines) {
   plots.push({ place, drawn, again: () => draw(figure, axis, lines) });
 }
 
+async function read(url) {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
+  return answer.json();
+}
+
 // Series of a job, from an iteration on.
 async function series(url, names, from) {
   const query = new URLSearchParams({ name: [...new Set(names)].join(","), from_iteration: from });
   for (const all = []; ;) {
-    const answer = await fetch(`${url}?${query}`);
-    if (!answer.ok) return undefined;
-    const page = await answer.json();
+    const page = await read(`${url}?${query}`);
     all.push(...page.data);
     if (page.next === null) return all;
     query.set("after", page.next);
   }
 }
 
+// A job of thousands of iterations has more measurements than a call takes arguments.
+const newestOf = (metrics) => metrics.reduce((newest, m) => Math.max(newest, m.iteration), 0);
+
 // What a section's pictures show so far: only what is new is asked for.
 const shown = new WeakMap();
 
+// Draws what was measured since. False if the service did not tell.
 export async function refresh(section) {
   const figures = [...section.querySelectorAll("[data-plot]")];
   const names = figures.flatMap((figure) => figure.dataset.plot.split("|").map((text) => text.split(/[@=]/)[0]));
-  const known = shown.get(section) ?? [];
+  const known = shown.get(section);
   // Iterations overlap: the newest ones may have measured more since.
-  const from = Math.max(0, ...known.map((m) => m.iteration - 8));
-  const more = await series(section.dataset.metrics, [...names, "eval.episodes"], from);
-  if (!more) return;
-  const metrics = [...known.filter((m) => m.iteration < from), ...more];
+  const from = Math.max(0, newestOf(known ?? []) - 8);
+  const more = await series(section.dataset.metrics, [...names, "eval.episodes"], from).catch(() => undefined);
+  if (!more) return false;
+  // Without news the pictures stay, and with them the place that somebody points at.
+  const old = known?.filter((m) => m.iteration >= from);
+  if (JSON.stringify(old) === JSON.stringify(more)) return true;
+  const metrics = [...(known ?? []).filter((m) => m.iteration < from), ...more];
   shown.set(section, metrics);
   for (const figure of figures) {
     const lines = figure.dataset.plot.split("|").map((text) => {
@@ -125,6 +136,7 @@ export async function refresh(section) {
     });
     draw(figure, "iteration", lines);
   }
+  return true;
 }
 
 // What is summed up, or taken as it is, for each axis.
@@ -135,8 +147,7 @@ const AXES = {
 
 // Where each iteration of a job lies on an axis: what was spent up to its evaluation.
 function spent(metrics, by) {
-  const last = Math.max(0, ...metrics.map((m) => m.iteration));
-  const each = Array(last + 1).fill(0);
+  const each = Array(newestOf(metrics) + 1).fill(0);
   for (const m of metrics) if (AXES[by].includes(m.name)) each[m.iteration] += m.value;
   let sum = 0;
   return each.map((value, i) => {
@@ -149,19 +160,21 @@ function spent(metrics, by) {
 export async function compare(figure) {
   const jobs = [...figure.querySelectorAll("[data-job]")];
   const { by, compare: what } = figure.dataset;
-  const lines = await Promise.all(jobs.map(async ({ dataset }) => {
+  const measured = async ({ dataset }) => {
     const url = `/v1/jobs/${dataset.job}`;
-    const [job, all] = await Promise.all([
-      fetch(url).then((answer) => answer.json()), series(`${url}/metrics`, [what, ...AXES[by]], 0),
-    ]);
+    const [job, all] = await Promise.all([read(url), series(`${url}/metrics`, [what, ...AXES[by]], 0)]);
     const at = spent(all, by);
     const quoted = what === "eval.success" ? job.spec.evaluation.temperature : null;
     const points = all
       .filter((m) => m.name === what && (quoted === null || Math.abs(m.temperature - quoted) < 1e-6))
       .map((m) => [at[m.iteration], m.value]);
     return { label: dataset.label, points };
-  }));
-  draw(figure, by.replace("_", " "), lines);
+  };
+  try {
+    draw(figure, by.replace("_", " "), await Promise.all(jobs.map(measured)));
+  } catch (error) {
+    figure.querySelector("[role=img]").textContent = `The curves cannot be loaded: ${error.message}. Reload the page to try again.`;
+  }
 }
 
 let resizing;

@@ -6,8 +6,9 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 #[must_use]
 pub fn count(value: f64) -> String {
     match value {
-        v if v >= 1e9 => format!("{:.1} G", v / 1e9),
-        v if v >= 1e6 => format!("{:.1} M", v / 1e6),
+        // From here on, one digit after the point would round up to 1000.0 of the smaller unit.
+        v if v >= 999.95e6 => format!("{:.1} G", v / 1e9),
+        v if v >= 999.95e3 => format!("{:.1} M", v / 1e6),
         v if v >= 1e4 => format!("{:.1} k", v / 1e3),
         v => format!("{v:.0}"),
     }
@@ -105,6 +106,8 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([count(950.0), count(12_345.0), count(4.5e6)], ["950", "12.3 k", "4.5 M"]);
+        assert_eq!([count(999_949.0), count(999_951.0)], ["999.9 k", "1.0 M"]);
+        assert_eq!([count(999.94e6), count(999.96e6)], ["999.9 M", "1.0 G"]);
         let spans = [span(45.2), span(200.0), span(18_750.0), span(273_600.0)];
         assert_eq!(spans, ["45 s", "3 min 20 s", "5 h 12 min", "3 d 4 h"]);
     }

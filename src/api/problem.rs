@@ -175,9 +175,11 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let named = Self { request_id: request_id::current().map(Into::into), ..self };
         // `Json` sets its own content type; the problem's must win.
-        let mut response = (named.status(), Json(named)).into_response();
+        let mut response = (named.status(), Json(&named)).into_response();
         let kind = header::HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        // Pages show it in their own form.
+        response.extensions_mut().insert(named);
         response
     }
 }

@@ -52,6 +52,18 @@ await check("a right one leads back to where one was, and the page says who is t
   await page.waitForURL(`${url}/search?q=refund`);
   assert.equal((await page.textContent(".who span")).trim(), "admin");
 });
+await check("a spec that is typed outlives the end of its session", async () => {
+  await page.goto(`${url}/jobs/new`);
+  const typed = (await page.inputValue("#spec")).replace("name: help-desk", "name: kept");
+  await page.context().clearCookies();
+  await page.fill("#spec", typed);
+  await page.waitForURL(/\/sign-in\?return=/);
+  await signIn(admin);
+  await page.waitForURL(`${url}/jobs/new`);
+  await page.waitForFunction(() => document.querySelector("#spec").value.includes("name: kept"));
+  await page.waitForFunction(() => document.querySelector("[name='/name']").value === "kept");
+  assert.deepEqual(wrong.splice(0).filter((text) => !text.includes("401")), []);
+});
 let secret;
 await check("a key is made and shown once", async () => {
   await page.click("header nav >> text=Keys");

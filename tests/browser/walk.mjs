@@ -149,6 +149,17 @@ await check("an earlier job's spec starts another", async () => {
   assert.ok(spec.startsWith("name: by-text") && !spec.includes("beta1"), spec);
 });
 
+await check("another start replaces what is typed only if one agrees", async () => {
+  await page.goto(`${url}/jobs/new?from=help-desk`);
+  await page.fill("#spec", "name: typed");
+  page.once("dialog", (dialog) => dialog.dismiss());
+  await page.click("button:has-text('Load')");
+  assert.equal(await page.inputValue("#spec"), "name: typed");
+  page.once("dialog", (dialog) => dialog.accept());
+  await page.click("button:has-text('Load')");
+  await page.waitForFunction(() => document.querySelector("#spec").value.includes("name: help-desk"));
+});
+
 await page.goto(url);
 const submit = async (name, iterations) => {
   const answer = await fetch(`${url}/v1/jobs`, {
@@ -178,11 +189,65 @@ await check("a slow click opens a job, whatever the list does meanwhile", async 
   await page.locator(`a[href="/jobs/${long.id}"]`).click({ delay: 4000 });
   await page.waitForURL(`**/jobs/${long.id}`);
 });
+await check("a way back finds the filter again", async () => {
+  await page.goBack();
+  await page.waitForURL(/\/\?q=lon$/);
+  await page.waitForFunction(() => document.querySelector("input[type=search]").value === "lon");
+  await page.waitForSelector(`a[href="/jobs/${long.id}"]`);
+  await page.goForward();
+  await page.waitForURL(`**/jobs/${long.id}`);
+});
 await check("pause and resume", async () => {
   await page.click("button:has-text('Pause')");
   await page.waitForSelector(".status.paused", { timeout: 10000 });
   await page.click("button:has-text('Resume')");
   await page.waitForSelector(".status.running", { timeout: 10000 });
+});
+await check("a page says that it cannot refresh, and a button that it cannot act", async () => {
+  const before = wrong.length;
+  await page.route("**/live*", (route) => route.abort());
+  await page.evaluate(() => htmx.trigger("#live", "refresh"));
+  await page.waitForSelector("#stale:has-text('The service does not answer')");
+  await page.route("**/pause", (route) => route.abort());
+  const told = new Promise((resolve) => page.once("dialog", (dialog) => dialog.accept().then(() => resolve(dialog.message()))));
+  await page.click("#pause");
+  assert.match(await told, /does not answer/);
+  await page.waitForSelector("#pause:not([aria-disabled])");
+  await page.unroute("**/pause");
+  await page.unroute("**/live*");
+  await page.evaluate(() => htmx.trigger("#live", "refresh"));
+  await page.waitForFunction(() => document.querySelector("#stale").textContent === "");
+  wrong.splice(before);
+});
+await check("a page that nobody looks at keeps no stream, and follows again when it is looked at", async () => {
+  const hide = (hidden) => page.evaluate((now) => {
+    Object.defineProperty(document, "hidden", { value: now, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  await hide(true);
+  const again = Promise.all([page.waitForRequest(/\/events\?after=\d+$/), page.waitForRequest(/\/live$/)]);
+  await hide(false);
+  await again;
+});
+await check("a list that refreshes keeps the focus and what is scrolled", async () => {
+  await page.setViewportSize({ width: 660, height: 900 });
+  await page.goto(url);
+  const place = () => page.evaluate(() => [document.activeElement.getAttribute("href"), document.querySelector(".scroll").scrollLeft]);
+  await page.focus(`a[href="/jobs/${long.id}"]`);
+  await page.evaluate(() => new Promise((done) => {
+    const region = document.querySelector(".scroll");
+    region.addEventListener("scroll", () => requestAnimationFrame(done), { once: true });
+    region.scrollLeft = 40;
+  }));
+  const before = await place();
+  await page.evaluate(() => {
+    document.querySelector("#rows").dataset.old = "true";
+    htmx.trigger("#rows", "refresh");
+  });
+  await page.waitForFunction(() => !document.querySelector("#rows").dataset.old);
+  assert.deepEqual(await place(), before);
+  assert.deepEqual(before, [`/jobs/${long.id}`, 40]);
+  await page.setViewportSize({ width: 1280, height: 900 });
 });
 await fetch(`${url}/v1/jobs/${long.id}/cancel`, { method: "POST" });
 
@@ -503,6 +568,17 @@ await check("the palette finds jobs, datasets, pages and actions", async () => {
   await page.waitForSelector("#palette li:has-text('browser')");
   await page.keyboard.press("Enter");
   await page.waitForURL(`${url}/jobs/${job.id}`);
+  // A job that is not among the newest is asked for.
+  const old = { id: "01990000-0000-7000-8000-00000000beef", spec: { name: "long-ago" }, status: "succeeded" };
+  const asks = /\/v1\/jobs\?.*q=ago/;
+  await page.route(asks, (route) => route.fulfill({ json: { data: [old], next: null, previous: null } }));
+  await page.click("#find");
+  await field.fill("ago");
+  await page.waitForSelector("#palette li:has-text('long-ago')");
+  assert.equal(await page.locator("#palette li").count(), 1);
+  await page.unroute(asks);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("#palette", { state: "hidden" });
   await page.keyboard.press("Control+k");
   await field.fill("theme");
   const before = await page.evaluate(() => document.documentElement.dataset.theme);

@@ -6,10 +6,13 @@ use nlac::app::ServiceSettings;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use crate::support::{
-    Service,
-    guarded::{Guarded, NOBODY, first_key, header},
-    settings, small_job,
+use crate::{
+    pages::link,
+    support::{
+        Service,
+        guarded::{Guarded, NOBODY, first_key, header},
+        settings, small_job,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,6 +211,11 @@ async fn who_does_what_is_written_down_and_not_too_often() {
         let refused = guarded.sign_in("nlac_wrong", "").await;
         if refused.status() == 429 {
             assert!(!header(&refused, "retry-after").is_empty());
+            let page = refused.text().await.unwrap();
+            assert!(
+                page.contains("Too many wrong keys") && page.contains("name=\"key\""),
+                "{page}"
+            );
             break;
         }
         answered += 1;
@@ -215,5 +223,23 @@ async fn who_does_what_is_written_down_and_not_too_often() {
     assert_eq!(guarded.sign_in(&bob, "").await.status(), 303);
     let (_, log) = guarded.get(&guarded.admin, "/v1/audit?actor=unknown&limit=200").await;
     assert_eq!(log["data"].as_array().unwrap().len(), answered, "the log is not flooded");
+    guarded.service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_active_key_is_found_behind_many_that_ended() {
+    let guarded = Guarded::bare().await;
+    let ended = "insert into api_keys
+             (id, name, prefix, hash, scopes, requests_per_minute, created_by, revoked_at)
+         select ('ffffffff-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 'ended ' || n, 'nlac_',
+             decode(md5(n::text), 'hex'), '{read}'::text[], 60, 'admin', now()
+         from generate_series(1, 200) n";
+    guarded.change(ended).await;
+    let session = guarded.session(&guarded.admin).await;
+    let first = guarded.page("/keys", &session).await.text().await.unwrap();
+    assert!(first.contains("200 ended") && !first.contains("Revoke admin"), "{first}");
+    let older = link(&first, "Older keys").unwrap();
+    let older = guarded.page(&older, &session).await.text().await.unwrap();
+    assert!(older.contains("Revoke admin") && link(&older, "Older keys").is_none(), "{older}");
     guarded.service.stop().await;
 }

@@ -47,6 +47,7 @@ mod large_adapters;
 mod layering;
 mod learning;
 mod logs;
+mod long_lists;
 mod nlrl;
 mod on_policy;
 mod outage;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, Service, guarded::Guarded, settings, small_job};
 
-async fn page(service: &Service, path: &str) -> String {
+pub async fn page(service: &Service, path: &str) -> String {
     let answer = service.http.get(format!("{}{path}", service.url)).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{path}");
     answer.text().await.unwrap()
@@ -22,12 +22,12 @@ fn has(page: &str, all: &[&str]) {
 }
 
 /// The path of the link with a label.
-fn link(page: &str, label: &str) -> Option<String> {
+pub fn link(page: &str, label: &str) -> Option<String> {
     let (before, _) = page.split_once(&format!("\">{label}</a>"))?;
     Some(before.rsplit_once("href=\"")?.1.replace("&#38;", "&").replace("&amp;", "&"))
 }
 
-async fn import(service: &Service, dataset: &str, episodes: &[Value]) {
+pub async fn import(service: &Service, dataset: &str, episodes: &[Value]) {
     let lines: String = episodes.iter().map(|episode| format!("{episode}\n")).collect();
     let request = service.http.post(format!("{}/v1/datasets/{dataset}/episodes", service.url));
     let answer = request.header("content-type", "application/x-ndjson").body(lines).send().await;
@@ -35,7 +35,7 @@ async fn import(service: &Service, dataset: &str, episodes: &[Value]) {
     assert_eq!(report["stored"], episodes.len(), "{report}");
 }
 
-fn episode(number: usize) -> Value {
+pub fn episode(number: usize) -> Value {
     json!({ "id": format!("e{number}"), "task": format!("task {number}"), "success": number.is_multiple_of(2), "messages": [
         { "role": "user", "content": format!("request {number}") },
         { "role": "assistant", "content": "what is your order ?" },
@@ -43,7 +43,7 @@ fn episode(number: usize) -> Value {
 }
 
 /// A service that starts no engine and no trainer of its own.
-async fn bare(place: &Place) -> Service {
+pub async fn bare(place: &Place) -> Service {
     let bare = ServiceSettings { local_peers: false, ..settings(place.path()) };
     Service::start_with(&bare).await
 }
@@ -192,6 +192,37 @@ async fn a_server_that_does_not_answer_shows_why() {
         &text,
         &[&trouble.chars().take_while(|c| c.is_alphanumeric() || *c == ' ').collect::<String>()],
     );
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_reads_on_a_page_what_is_wrong() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let ask = async |path: &str, accept: &str| {
+        let request = service.http.get(format!("{}{path}", service.url)).header("accept", accept);
+        let answer = request.send().await.unwrap();
+        let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();
+        (answer.status().as_u16(), kind, answer.text().await.unwrap())
+    };
+    let browser = "text/html,application/xhtml+xml,*/*;q=0.8";
+    for (path, status, says) in [
+        ("/jobs/0197e2a0-0000-7000-8000-000000000000", 404, "there is no job 0197e2a0"),
+        ("/jobs/none", 400, "is not an id"),
+        ("/datasets/%3Cb%3Enone", 404, "there is no dataset"),
+        ("/compare?job=none", 400, "is not a job id"),
+    ] {
+        let (code, kind, text) = ask(path, browser).await;
+        assert_eq!((code, kind.as_str()), (status, "text/html; charset=utf-8"), "{path}");
+        has(&text, &[says, "aria-label=\"Pages\"", "</html>"]);
+        assert!(!text.contains("<b>none"), "{path}: {text}");
+        // Scripts and programs get the problem itself.
+        let (code, kind, text) = ask(path, "*/*").await;
+        assert_eq!((code, kind.as_str()), (status, "application/problem+json"), "{path}");
+        has(&text, &[says]);
+    }
+    let (_, kind, _) = ask("/v1/jobs/none", browser).await;
+    assert_eq!(kind, "application/problem+json", "the API has one form");
     service.stop().await;
 }
 

@@ -65,10 +65,14 @@ async fn each_server_does_what_its_roles_say_and_the_list_says_who_runs() {
     let page = api.http.get(format!("{}/fleet", api.url)).send().await.unwrap();
     let page = page.text().await.unwrap();
     assert!(page.contains("Processes") && page.contains("scheduler"), "{page}");
+    let alone = "Several servers run. Tokens in progress";
+    assert!(page.contains(alone), "this server has sent no request, others have: {page}");
 
     scheduler.stop().await;
     worker.stop().await;
     assert_eq!(processes(&api).await.len(), 1, "who stops in order leaves the list");
+    let page = api.http.get(format!("{}/fleet", api.url)).send().await.unwrap();
+    assert!(!page.text().await.unwrap().contains(alone));
     api.stop().await;
 }
 

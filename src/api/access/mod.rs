@@ -296,7 +296,7 @@ async fn forbid(actor: Actor, needed: Scope, page: bool) -> Response {
 }
 
 /// The error for repeated wrong keys. A valid key still works, so nobody can be locked out.
-pub(super) fn too_many_failures(wait: Duration) -> Response {
+fn too_many_failures(wait: Duration) -> Response {
     slow_down(wait, "too many requests with wrong keys".into())
 }
 

@@ -19,6 +19,11 @@ use crate::{
     },
 };
 
+/// Newest jobs to choose from.
+const OFFERED: i64 = 100;
+/// Maximum number of jobs in a comparison.
+const MOST: usize = 50;
+
 /// Axes of the comparison: word in the form, and title.
 const AXES: [(&str, &str); 5] = [
     ("env_steps", "environment steps"),
@@ -84,15 +89,22 @@ pub(super) async fn page(
             id.parse().map_err(|_| Problem::bad_request(format!("{id:?} is not a job id")))
         })
         .collect::<Result<_, _>>()?;
+    if wanted.len() > MOST {
+        let detail =
+            format!("{} jobs are chosen, but at most {MOST} can be compared", wanted.len());
+        return Err(Problem::bad_request(detail));
+    }
     let axis = AXES.iter().find(|(by, _)| Some(*by) == asked("by")).unwrap_or(&AXES[0]);
     let measure =
         MEASURES.iter().find(|(what, ..)| Some(*what) == asked("what")).unwrap_or(&MEASURES[0]);
     let mut conn = state.store.acquire().await?;
-    let all = read_jobs::page(&mut conn, &JobFilter::default(), &Window::first(100)).await?.rows;
+    let newest = Window::first(OFFERED);
+    let mut all = read_jobs::page(&mut conn, &JobFilter::default(), &newest).await?.rows;
+    let compared = read_jobs::chosen(&mut conn, &wanted).await?;
     let mut costs = metrics::costs(&mut conn, &wanted).await?;
     drop(conn);
     let short = |id: JobId| id.to_string().split_off(30);
-    let chosen = all.iter().filter(|job| wanted.contains(&job.id)).map(|job| {
+    let chosen = compared.iter().map(|job| {
         let cost = costs.remove(&job.id).unwrap_or_default();
         Chosen {
             id: job.id.to_string(),
@@ -106,6 +118,9 @@ pub(super) async fn page(
         }
     });
     let chosen = chosen.collect();
+    // Chosen jobs that are older than the newest ones are offered, too.
+    let oldest = all.last().map(|job| job.id);
+    all.extend(compared.into_iter().filter(|job| oldest.is_some_and(|oldest| job.id < oldest)));
     let picks = all.iter().map(|job| Pick {
         id: job.id.to_string(),
         name: job.spec.name.clone(),

@@ -7,7 +7,7 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{datasets::Counts, ended::Ended, episode::short, format, render};
+use super::{cut, datasets::Counts, ended::Ended, episode::short, format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::job::JobStatus,
@@ -124,8 +124,8 @@ async fn rows_of(
     name: String,
     before: Option<i32>,
 ) -> Result<Rows, Problem> {
-    let found = datasets::episodes(conn, &name, before, ROWS).await?;
-    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|row| row.ordinal);
+    let (found, more) = cut(datasets::episodes(conn, &name, before, ROWS + 1).await?, ROWS);
+    let next = found.last().filter(|_| more).map(|row| row.ordinal);
     let episodes = found.into_iter().map(row).collect();
     Ok(Rows { name, first: before.is_none(), episodes, next })
 }

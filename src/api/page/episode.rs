@@ -141,6 +141,8 @@ struct Page {
     /// Job whose annotations all steps show.
     as_job: Option<JobId>,
     task: String,
+    /// It was played to evaluate a policy.
+    held_out: bool,
     failed: bool,
     end: &'static str,
     total: String,
@@ -248,6 +250,7 @@ pub(super) async fn page(
         short: short(id),
         job,
         as_job: query.job,
+        held_out: episode.purpose == Some(Purpose::Evaluate),
         failed,
         end,
         total: format::digits(episode.episode_return, 2),

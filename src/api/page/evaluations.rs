@@ -4,7 +4,7 @@ use askama::Template;
 use axum::{extract::State, response::Html};
 use serde::Deserialize;
 
-use super::{format, render};
+use super::{cut, format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::ids::JobId,
@@ -68,8 +68,10 @@ pub(super) async fn page(
     let (list, _, which) =
         LISTS.iter().find(|(list, ..)| *list == query.list).copied().unwrap_or(LISTS[0]);
     let after = query.after.map(|job| (job, query.iteration));
-    let found = results::page(&mut *state.store.acquire().await?, which, after, ROWS).await?;
-    let last = found.last().filter(|_| found.len() as i64 == ROWS);
+    let mut conn = state.store.acquire().await?;
+    let (found, follows) = cut(results::page(&mut conn, which, after, ROWS + 1).await?, ROWS);
+    drop(conn);
+    let last = found.last().filter(|_| follows);
     let more =
         last.map(|row| format!("list={list}&after={}&iteration={}", row.job_id, row.iteration));
     render(&Page {

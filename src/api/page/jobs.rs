@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::{extract::State, response::Html};
 use serde::Deserialize;
+use url::form_urlencoded;
 
 use super::{chart, format, render, start::Start};
 use crate::{
@@ -35,9 +36,21 @@ pub(super) struct Query {
     /// Only jobs before this one.
     #[serde(default)]
     after: Option<JobId>,
-    /// The form around the rows sends these fields, too.
-    #[serde(default, rename = "job")]
-    _marked: Option<String>,
+}
+
+impl Query {
+    /// The query of the jobs after another one, with the same filters. Empty fields are left out.
+    fn after(&self, job: Option<JobId>) -> String {
+        let after = job.map(|id| id.to_string()).unwrap_or_default();
+        let fields = [
+            ("q", self.q.as_str()),
+            ("status", self.status.as_str()),
+            ("owner", self.owner.as_str()),
+            ("after", after.as_str()),
+        ];
+        let filled = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(filled).finish()
+    }
 }
 
 #[derive(Template)]
@@ -54,10 +67,13 @@ struct Page {
 #[derive(Template)]
 #[template(path = "jobs_rows.html")]
 struct Rows {
+    /// The query that asks for the same rows again.
+    query: String,
     /// How to begin, if there are no jobs at all.
     start: Option<Start>,
     jobs: Vec<Row>,
-    next: Option<JobId>,
+    /// The query of the next page.
+    older: Option<String>,
 }
 
 struct Row {
@@ -109,7 +125,7 @@ async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
     let mut conn = state.store.acquire().await?;
     let filter = JobFilter { status, owner, words };
     let found = read_jobs::page(&mut conn, &filter, &Window::after(query.after, ROWS)).await?;
-    let next = found.next_key(|job| job.id);
+    let older = found.next_key(|job| job.id).map(|last| query.after(Some(last)));
     let jobs = found.rows;
     let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
     let mut costs = metrics::costs(&mut conn, &ids).await?;
@@ -120,7 +136,7 @@ async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
     let jobs: Vec<_> = rows.collect();
     let filtered = words.is_some() || status.is_some() || owner.is_some() || query.after.is_some();
     let start = (jobs.is_empty() && !filtered).then(Start::new);
-    Ok(Rows { start, jobs, next })
+    Ok(Rows { query: query.after(query.after), start, jobs, older })
 }
 
 fn row(job: JobRow, cost: &Cost) -> Row {

@@ -7,13 +7,14 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+use serde::Deserialize;
 use time::Duration;
 
 use super::{format, render, sign_in::see};
 use crate::{
     api::{
         AppState,
-        extract::{Id, check},
+        extract::{Id, Params, check},
         keys::{self as api, MadeKey, NewKey},
         problem::Problem,
     },
@@ -46,6 +47,8 @@ struct Page {
     lifetimes: Vec<(&'static str, &'static str, bool)>,
     active: Vec<Row>,
     ended: Vec<Row>,
+    /// The page of older keys is after this one.
+    older: Option<KeyId>,
 }
 
 struct Row {
@@ -111,9 +114,33 @@ impl Sent {
     }
 }
 
+/// Where the list begins.
+#[derive(Deserialize)]
+pub(super) struct Query {
+    after: Option<KeyId>,
+}
+
+/// What the page says about the last request.
+#[derive(Default)]
+struct Said {
+    made: Option<MadeKey>,
+    trouble: Option<String>,
+    status: StatusCode,
+}
+
+impl From<Problem> for Said {
+    fn from(problem: Problem) -> Self {
+        let (trouble, status) = (Some(problem.sentence()), problem.status());
+        Self { made: None, trouble, status }
+    }
+}
+
 /// The page.
-pub(super) async fn page(State(state): State<AppState>) -> Result<Response, Problem> {
-    show(&state, Sent::empty(), None, None, StatusCode::OK).await
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Params(Query { after }): Params<Query>,
+) -> Result<Response, Problem> {
+    show(&state, Sent::empty(), Said::default(), after).await
 }
 
 /// Creates a key and shows its secret.
@@ -131,10 +158,11 @@ pub(super) async fn create(
     match made {
         Ok(made) => {
             let at = [(header::LOCATION, format!("/v1/keys/{}", made.key.id))];
-            let page = show(&state, Sent::empty(), Some(made), None, StatusCode::CREATED).await?;
+            let said = Said { made: Some(made), trouble: None, status: StatusCode::CREATED };
+            let page = show(&state, Sent::empty(), said, None).await?;
             Ok((at, page).into_response())
         }
-        Err(problem) => show(&state, sent, None, Some(&problem), problem.status()).await,
+        Err(problem) => show(&state, sent, problem.into(), None).await,
     }
 }
 
@@ -145,27 +173,28 @@ pub(super) async fn revoke(
 ) -> Result<Response, Problem> {
     match api::end(&state, id).await {
         Ok(_) => see("/keys"),
-        Err(problem) => show(&state, Sent::empty(), None, Some(&problem), problem.status()).await,
+        Err(problem) => show(&state, Sent::empty(), problem.into(), None).await,
     }
 }
 
 async fn show(
     state: &AppState,
     form: Sent,
-    made: Option<MadeKey>,
-    trouble: Option<&Problem>,
-    status: StatusCode,
+    Said { made, trouble, status }: Said,
+    after: Option<KeyId>,
 ) -> Result<Response, Problem> {
-    let all = keys::page(&mut *state.store.acquire().await?, &Window::first(ROWS)).await?.rows;
+    let window = Window::after(after, ROWS);
+    let found = keys::page(&mut *state.store.acquire().await?, &window).await?;
+    let older = found.next_key(|key| key.id);
     let now = state.clock.now();
     let active =
         |key: &KeyRow| key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now);
-    let (active, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(active);
+    let (active, ended): (Vec<_>, Vec<_>) = found.rows.into_iter().partition(active);
     let scope = |scope, says| (scope, says, form.scopes.contains(&scope));
     let page = Page {
         here: "/keys",
         required: state.sign_in.is_required(),
-        trouble: trouble.map(Problem::sentence),
+        trouble,
         scopes: [
             scope(Scope::Read, "read jobs, episodes, transitions and the fleet"),
             scope(
@@ -181,6 +210,7 @@ async fn show(
             .collect(),
         active: active.into_iter().map(row).collect(),
         ended: ended.into_iter().map(row).collect(),
+        older,
         made,
         form,
     };

@@ -31,6 +31,7 @@ mod sign_in;
 mod start;
 mod transition;
 mod versus;
+pub(super) mod wrong;
 
 use askama::Template;
 use axum::{
@@ -76,6 +77,7 @@ pub(super) fn pages() -> Pages {
         ("/jobs/new/edit", read, post(new_job::edit)),
         ("/jobs/{id}", read, get(job::page)),
         ("/jobs/{id}/live", read, get(job::live)),
+        ("/jobs/{id}/newest", read, get(job::newest::part)),
         ("/jobs/{id}/episodes", read, get(episode::list)),
         ("/jobs/{id}/checkpoints", read, get(parts::checkpoints)),
         ("/jobs/{id}/checkpoints/rows", read, get(parts::checkpoint_rows)),
@@ -149,6 +151,14 @@ fn viewed_by() -> Option<Viewer> {
         submits: actor.scopes.cover(Scope::Submit),
         name: actor.name,
     })
+}
+
+/// The rows that a page shows, and whether more follow. One more than these was read.
+fn cut<T>(mut rows: Vec<T>, shown: i64) -> (Vec<T>, bool) {
+    let shown = usize::try_from(shown).unwrap_or(0);
+    let more = rows.len() > shown;
+    rows.truncate(shown);
+    (rows, more)
 }
 
 fn render(page: &impl Template) -> Result<Html<String>, Problem> {

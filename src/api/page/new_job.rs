@@ -94,7 +94,7 @@ pub(super) async fn page(
         (name, title)
     });
     let earlier = jobs.into_iter().map(|job| {
-        let title = format!("{} of {}", job.name, format::minute(job.created_at));
+        let title = format!("{} of {} UTC", job.name, format::minute(job.created_at));
         (job.id.to_string(), title)
     });
     let origins = shipped.chain(earlier).map(|(value, title)| {

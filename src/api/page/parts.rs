@@ -152,17 +152,18 @@ struct Events {
     name: String,
     head: Head,
     events: Lines,
-    next: Option<i64>,
+    /// The page of older events is before this one.
+    older: Option<i64>,
 }
 
 /// Where the list begins.
 #[derive(Deserialize)]
 pub(super) struct EventQuery {
-    #[serde(default)]
-    after: i64,
+    /// Only events before this one. The default is the newest events.
+    before: Option<i64>,
 }
 
-/// A job's events, oldest first.
+/// A job's events, newest first.
 pub(super) async fn events(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
@@ -170,15 +171,17 @@ pub(super) async fn events(
 ) -> Result<Html<String>, Problem> {
     let job = job::found(&state, id).await?;
     let mut conn = state.store.acquire().await?;
-    let window = Window::after(Some(query.after), ROWS);
-    let found = read_jobs::events(&mut conn, id, &window).await?;
+    let before = query.before.or(Some(i64::MAX));
+    let window = Window { after: None, before, limit: ROWS };
+    let mut found = read_jobs::events(&mut conn, id, &window).await?;
     drop(conn);
-    let next = found.next_key(|event| event.id);
+    let older = found.previous_key(|event| event.id);
+    found.rows.reverse();
     // A run that the page cuts continues on the next page, so no line says "at least".
     let limits = Limits { lines: found.rows.len(), inside: found.rows.len(), read: usize::MAX };
     let events = fold::lines(&found.rows, limits);
     let head = Head::new(id, &job.spec.name, "/events");
-    render(&Events { here: "", name: job.spec.0.name, head, events, next })
+    render(&Events { here: "", name: job.spec.0.name, head, events, older })
 }
 
 #[derive(Template)]

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::{extract::State, response::Html};
 use serde::Deserialize;
 
-use super::{format, render};
+use super::{cut, format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::prompt::{PromptHashes, PromptPart},
@@ -50,11 +50,12 @@ pub(super) async fn page(
     Params(query): Params<Query>,
 ) -> Result<Html<String>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let found = prompts::page(&mut conn, query.after.as_deref(), ROWS).await?;
+    let found = prompts::page(&mut conn, query.after.as_deref(), ROWS + 1).await?;
+    let (found, more) = cut(found, ROWS);
     let names: Vec<_> = found.iter().map(|set| set.name.clone()).collect();
     let jobs = uses::counts_of_prompts(&mut conn, &names, MOST_JOBS).await?;
     drop(conn);
-    let next = names.last().filter(|_| found.len() as i64 == ROWS).cloned();
+    let next = names.last().filter(|_| more).cloned();
     let rows = found.into_iter().map(|set| {
         let jobs = jobs.get(&set.name).copied().unwrap_or_default();
         row(set, jobs)

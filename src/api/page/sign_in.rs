@@ -13,9 +13,7 @@ use super::render;
 use crate::{
     api::{
         AppState,
-        access::{
-            Asked, SESSION, begin_session, end_session, path_here, too_many_failures, unknown,
-        },
+        access::{Asked, SESSION, begin_session, end_session, path_here, unknown},
         extract::Params,
         problem::Problem,
     },
@@ -31,7 +29,7 @@ use crate::{
 struct Page {
     here: &'static str,
     back: String,
-    trouble: Option<&'static str>,
+    trouble: Option<String>,
 }
 
 /// Page to return to.
@@ -90,10 +88,14 @@ pub(super) async fn sign_in(
         Holder::Expired => "This key has expired.",
     };
     if let Some(wait) = state.sign_in.failed(&state.store).await? {
-        return Ok(too_many_failures(wait));
+        let seconds = wait.as_secs() + 1;
+        let trouble = format!("Too many wrong keys. Wait {seconds} seconds, then try again.");
+        let page = render(&Page { here: "", back, trouble: Some(trouble) })?;
+        let later = [(header::RETRY_AFTER, seconds.to_string())];
+        return Ok((StatusCode::TOO_MANY_REQUESTS, later, page).into_response());
     }
     asked.note(&state, &unknown(), StatusCode::UNAUTHORIZED).await?;
-    let page = render(&Page { here: "", back, trouble: Some(trouble) })?;
+    let page = render(&Page { here: "", back, trouble: Some(trouble.to_owned()) })?;
     Ok((StatusCode::UNAUTHORIZED, page).into_response())
 }
 

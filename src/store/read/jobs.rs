@@ -157,10 +157,23 @@ pub async fn page(
         query.push(" and j.owner = ").push_bind(owner);
     }
     if let Some(words) = filter.words {
-        query.push(" and strpos(j.name || ' ' || j.id, ").push_bind(words).push(") > 0");
+        query
+            .push(" and strpos(lower(j.name || ' ' || j.id), lower(")
+            .push_bind(words)
+            .push(")) > 0");
     }
     window.bound(&mut query, "j.id", Order::Falling);
     window.read(conn, query).await
+}
+
+/// Jobs by their ids, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn chosen(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<JobRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
+    query.push(" and j.id = any(").push_bind(ids.to_vec()).push(") order by j.id desc");
+    Ok(query.build_query_as().fetch_all(conn).await?)
 }
 
 /// A job in a list to choose from.

@@ -33,6 +33,8 @@ pub async fn says_what_it_does(job: &Finished) {
     let running = now(job).await;
     let known = ["Iteration ", "Started: ", "Waiting for ", "Done: "];
     assert!(known.iter().any(|begin| running.starts_with(begin)), "{running}");
+    let page = job.found("/jobs/JOB").await;
+    assert!(page.contains(&format!("hx-get=\"/jobs/{}/newest\"", job.id)), "{page}");
 }
 
 /// Numbers, events and pictures of a job that is over.
@@ -80,6 +82,19 @@ pub async fn shows_what_happened(job: &Finished) {
             series.name
         );
     }
+
+    // The episodes beside one are seen by the same job.
+    let path = format!("/v1/jobs/{}/episodes?purpose=collect&limit=1", job.id);
+    let (_, episodes) = job.service.get(&path).await;
+    let episode = episodes["data"][0]["id"].as_str().unwrap();
+    let beside = job.found(&format!("/episodes/{episode}?job=JOB")).await;
+    let older = all(&beside, r#"data-key="\]" href="/episodes/[0-9a-f-]+\?job=([0-9a-f-]+)""#);
+    assert_eq!(older, [[job.id.as_str()]], "{beside}");
+
+    // New transitions come while there may be some.
+    let newest = job.found("/jobs/JOB/newest").await;
+    assert!(newest.contains("<article>") && newest.contains("All transitions"), "{newest}");
+    assert!(!newest.contains("hx-get"), "{newest}");
 
     // Parts for the script come out of band, and windows of iterations work without one.
     let live = job.found("/jobs/JOB/live?until=1").await;

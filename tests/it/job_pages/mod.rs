@@ -5,10 +5,17 @@ mod report;
 mod search;
 mod versus;
 
+use nlac::{
+    domain::job::{Job, JobStatus},
+    store::jobs,
+};
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Service, small_job};
+use crate::{
+    pages::{self, bare},
+    support::{Place, Service, queued_job, small_job},
+};
 
 /// A job that is over.
 struct Finished {
@@ -56,4 +63,19 @@ async fn a_jobs_pages_say_what_it_does_and_did() {
     versus::pairs_are_the_same_tasks(&finished).await;
     report::is_one_file_without_secrets(&finished).await;
     finished.service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_a_job_stands_beside_its_budget() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let mut spec = small_job();
+    spec["budget"]["wall_seconds"] = 7200.into();
+    let job = Job { status: JobStatus::Cancelled, ..queued_job(spec) };
+    let mut conn = service.app.store.acquire().await.unwrap();
+    jobs::insert(&mut conn, &job, &json!({})).await.unwrap();
+    drop(conn);
+    let page = pages::page(&service, &format!("/jobs/{}", job.id)).await;
+    assert!(page.contains("<dt>time</dt><dd>0 s of 2 h 0 min</dd>"), "{page}");
+    service.stop().await;
 }

@@ -36,6 +36,13 @@ pub async fn facets_count_what_is_found(job: &Finished) {
     // A chosen value is marked, and the others of its facet keep their numbers.
     let narrow = job.found("/search/results?verdict=no&job=JOB").await;
     assert!(narrow.contains("id=\"facets\"") && narrow.contains("hx-swap-oob=\"true\""));
+    // People who do not see the results come are told how many there are.
+    let cards = narrow.matches("<article>").count();
+    let said = all(&narrow, r#"<div hx-swap-oob="innerHTML:\#found">([^<]+)</div>"#);
+    let told = said[0][0].contains(&format!("{cards} results."));
+    assert!(told || cards == 1, "{cards}: {said:?}");
+    let none = job.found("/search/results?q=zebra&job=JOB").await;
+    assert!(none.contains(">No results.<"), "{none}");
     assert!(narrow.contains("aria-current=\"true\">No "), "{narrow}");
     let number = |choices: &[(String, String, usize)], wanted: &str| {
         choices.iter().find(|(_, label, _)| label == wanted).map(|(.., hits)| *hits)

@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct Live {
     id: String,
     status: JobStatus,
-    pub over: bool,
+    over: bool,
     now: Now,
     promoted: Option<i32>,
     progress: String,

@@ -3,6 +3,7 @@
 pub(super) mod health;
 pub(super) mod live;
 mod more;
+pub(super) mod newest;
 mod now;
 mod plots;
 mod shown;
@@ -15,7 +16,8 @@ use serde::Deserialize;
 use sqlx::PgConnection;
 
 use self::{
-    health::Reading, live::Live, more::More, plots::Plot, shown::Shown, timeline::Timeline,
+    health::Reading, live::Live, more::More, newest::Newest, plots::Plot, shown::Shown,
+    timeline::Timeline,
 };
 use super::{chart, evaluation, fold, format, render, transition::Card};
 use crate::{
@@ -24,14 +26,10 @@ use crate::{
         extract::{Id, Params},
         problem::Problem,
     },
-    domain::{ids::JobId, job::Phase},
+    domain::{event::EventKind, ids::JobId, job::Phase},
     store::{
         StoreError,
-        read::{
-            jobs::{self as read_jobs, JobRow},
-            transitions::{self, Search},
-        },
-        window,
+        read::jobs::{self as read_jobs, JobRow},
     },
 };
 
@@ -65,13 +63,15 @@ struct Page {
     here: &'static str,
     head: Head,
     last_event: i64,
+    /// Kinds of events, as the stream names them.
+    kinds: String,
     /// Last iteration that the page shows, if it is not the newest.
     until: Option<i32>,
     live: Live,
     timeline: Timeline,
     more: More,
     figures: Vec<(Plot, Reading)>,
-    transitions: Vec<Card>,
+    newest: Newest,
 }
 
 /// Which iterations are shown.
@@ -93,16 +93,23 @@ pub(super) async fn page(
     let Refreshed { live, timeline, more, readings } =
         refreshed(&mut conn, &job, &plots, until, false).await?;
     let last_event = read_jobs::last_event(&mut conn, id).await?;
-    let newest = Search { job: Some(id), ..Search::default() };
-    let newest = transitions::search(&mut conn, &newest, &window::Window::first(60)).await?;
-    let newest = transitions::rows(&mut conn, &newest.rows).await?;
+    let newest = newest::of(&mut conn, &job).await?;
     drop(conn);
-    // Transitions with a critique come first, because users look for these.
-    let (read, unread): (Vec<_>, Vec<_>) = newest.into_iter().partition(|t| t.critique.is_some());
-    let transitions = read.into_iter().chain(unread).take(6).map(Card::of).collect();
     let head = Head::new(id, &job.spec.name, "");
     let figures = plots.into_iter().zip(readings).collect();
-    render(&Page { here: "", head, last_event, until, live, timeline, more, figures, transitions })
+    let kinds = EventKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" ");
+    render(&Page {
+        here: "",
+        head,
+        last_event,
+        kinds,
+        until,
+        live,
+        timeline,
+        more,
+        figures,
+        newest,
+    })
 }
 
 /// The part of the page that refreshes.

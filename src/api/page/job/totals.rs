@@ -72,6 +72,10 @@ pub(in crate::api::page) fn spent(job: &JobRow, totals: &Totals) -> Vec<(&'stati
     let budget = &job.spec.budget;
     let ended = job.finished_at.unwrap_or_else(time::OffsetDateTime::now_utc);
     let seconds = job.started_at.map_or(0.0, |start| (ended - start).as_seconds_f64());
+    let time = match budget.wall_seconds {
+        Some(budget) => format!("{} of {}", format::span(seconds), format::span(budget as f64)),
+        None => format::span(seconds),
+    };
     let tokens = [names::GENERATED_TOKENS, names::PROMPT_TOKENS, names::TRAINED_TOKENS];
     let tokens = tokens.into_iter().map(|name| total(name).sum).sum();
     let owner = (job.owner != LOCAL).then(|| ("owner", job.owner.clone()));
@@ -79,7 +83,7 @@ pub(in crate::api::page) fn spent(job: &JobRow, totals: &Totals) -> Vec<(&'stati
         ("environment steps", of(total(names::ENV_STEPS).newest, budget.env_steps)),
         ("optimizer steps", of(total(names::OPTIMIZER_STEPS).sum, budget.optimizer_steps)),
         ("tokens", of(tokens, budget.tokens)),
-        ("time", format::span(seconds)),
+        ("time", time),
     ];
     spent.extend(owner);
     spent

@@ -85,10 +85,23 @@ struct Page {
 #[derive(Template)]
 #[template(path = "search_results.html")]
 struct Results {
-    first: bool,
+    /// What is said about them is sent along, out of band.
+    out_of_band: bool,
     cards: Vec<Card>,
     /// The query of the next page.
     more: Option<String>,
+}
+
+impl Results {
+    /// How many there are, for people who do not see them come.
+    fn said(&self) -> String {
+        match (self.cards.len(), self.more.is_some()) {
+            (0, _) => "No results.".into(),
+            (1, false) => "One result.".into(),
+            (shown, false) => format!("{shown} results."),
+            (shown, true) => format!("The newest {shown} results."),
+        }
+    }
 }
 
 /// The page.
@@ -143,8 +156,10 @@ pub(super) async fn results(
     State(state): State<AppState>,
     Params(form): Params<Form>,
 ) -> Result<Html<String>, Problem> {
-    let Html(mut parts) = render(&results_of(&state, &form).await?)?;
-    if form.after.is_empty() {
+    let first = form.after.is_empty();
+    let found = Results { out_of_band: first, ..results_of(&state, &form).await? };
+    let Html(mut parts) = render(&found)?;
+    if first {
         let jobs = jobs(&state, &form).await?;
         parts.push_str(&render(&facets_of(&state, &form, &jobs, true).await?)?.0);
     }
@@ -202,7 +217,7 @@ async fn results_of(state: &AppState, form: &Form) -> Result<Results, Problem> {
     let next = page.next_key(|transition| transition.id);
     let more = next.map(|next| Form { after: next.to_string(), ..form.clone() });
     Ok(Results {
-        first: form.after.is_empty(),
+        out_of_band: false,
         cards: page.rows.into_iter().map(Card::of).collect(),
         more: more.map(|form| form.query()),
     })
