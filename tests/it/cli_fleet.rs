@@ -106,7 +106,7 @@ async fn trainers_are_registered_shown_and_deleted() {
     let shown = run(&["show", "mine"]).await.out;
     assert!(shown.contains("operation 60 s, answer 256 MiB"), "{shown}");
     let refused = run(&[&put[..], &["--answer-mib", "0"]].concat()).await;
-    assert!(!refused.well && refused.err.contains("answer_mib"), "{}", refused.err);
+    assert!(!refused.well && refused.err.contains("--answer-mib"), "{}", refused.err);
     assert_eq!(run(&["delete", "mine", "--json"]).await.json()["deleted"], "mine");
     let gone = run(&["delete", "mine"]).await;
     assert!(!gone.well && gone.err.contains("there is no trainer mine"), "{}", gone.err);
