@@ -6,15 +6,16 @@ import asyncio
 import json
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi import FastAPI, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from . import archives, protobuf, wire
+from .access import Access
 from .checkpoints import NAME, STATE, Checkpoints
 from .formats import SDK_PATIENCE, read_pass, wants_protobuf
 from .losses import LOSSES, check
@@ -92,16 +93,6 @@ def queued(future: str, model_id: str) -> dict[str, Any]:
     return {"request_id": future, "future_id": future, "status": "pending", "model_id": model_id}
 
 
-def guard(key: str | None) -> Callable[..., Awaitable[None]]:
-    """Asks for the key in X-API-Key, where there is one."""
-
-    async def allowed(x_api_key: Annotated[str | None, Header()] = None) -> None:
-        if key is not None and not secrets.compare_digest(x_api_key or "", key):
-            raise HTTPException(401, "X-API-Key is missing or wrong")
-
-    return allowed
-
-
 def build(service: Service, key: str | None = None) -> FastAPI:
     """All routes."""
 
@@ -117,7 +108,8 @@ def build(service: Service, key: str | None = None) -> FastAPI:
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    api = FastAPI(openapi_url=None, dependencies=[Depends(guard(key))])
+    api = FastAPI(openapi_url=None)
+    api.add_middleware(Access, key=key)
     app.mount("/api/v1", api)
 
     @api.get("/get_server_capabilities")
