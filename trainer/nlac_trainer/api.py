@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from . import archives, protobuf, wire
@@ -111,6 +112,12 @@ def build(service: Service, key: str | None = None) -> FastAPI:
     api = FastAPI(openapi_url=None)
     api.add_middleware(Access, key=key)
     app.mount("/api/v1", api)
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        # Without what was sent: that may be megabytes, or infinite, which JSON cannot say.
+        found = [{"type": one["type"], "loc": list(one["loc"]), "msg": one["msg"]} for one in error.errors()]
+        return JSONResponse({"detail": found}, 422)
 
     @api.get("/get_server_capabilities")
     async def capabilities() -> dict[str, Any]:
