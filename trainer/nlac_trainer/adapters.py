@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 from peft.tuners.tuners_utils import BaseTunerLayer
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
 from . import wire
 from .base import Base
+from .checkpoints import publish
 from .heads import described, value_head
 
 ALPHA = 32
@@ -159,49 +157,6 @@ class Adapters:
             self.base.model = self.peft.unload()
             self.peft = None
 
-    def save_state(self, name: str, into: Path) -> None:
-        """Writes what is needed to go on: weights, moments, step count."""
-        adapter = self.get(name)
-        tensors = {}
-        for path, parameter in adapter.parameters.items():
-            tensors[f"{path}.value"] = parameter.detach()
-            for key, value in adapter.optimizer.state.get(parameter, {}).items():
-                tensors[f"{path}.{key}"] = value
-        about = {"rank": adapter.rank, "shape": adapter.shape, "alpha": ALPHA, "steps": adapter.steps}
-
-        def write(folder: Path) -> None:
-            (folder / "state.json").write_text(json.dumps(about) + "\n")
-            save_file({k: v.cpu().contiguous() for k, v in tensors.items()}, folder / "state.safetensors")
-
-        publish(into, write)
-
-    def load_state(self, name: str, source: Path, optimizer: bool) -> None:
-        """Takes over a saved state, with or without the optimizer's moments, or PEFT files, which have none;
-        gradients are dropped."""
-        adapter = self.get(name)
-        if (source / "adapter_config.json").exists():
-            return load_peft(adapter, source, optimizer)
-        about = json.loads((source / "state.json").read_text())
-        if about["shape"] != adapter.shape:
-            raise Refused(f"the saved state is a {about['shape']}, the model a {adapter.shape}")
-        tensors = load_file(source / "state.safetensors")
-        wanted = {f"{path}.value" for path in adapter.parameters}
-        if not wanted <= tensors.keys():
-            raise Refused("the saved state has other tensors than the model")
-        adapter.optimizer.zero_grad(set_to_none=True)
-        adapter.optimizer.state.clear()
-        for path, parameter in adapter.parameters.items():
-            with torch.no_grad():
-                parameter.copy_(tensors[f"{path}.value"])
-            if optimizer and f"{path}.step" in tensors:
-                # AdamW counts on the CPU; its moments lie beside the weights.
-                adapter.optimizer.state[parameter] = {
-                    "step": tensors[f"{path}.step"],
-                    "exp_avg": tensors[f"{path}.exp_avg"].to(parameter.device),
-                    "exp_avg_sq": tensors[f"{path}.exp_avg_sq"].to(parameter.device),
-                }
-        adapter.steps = about["steps"] if optimizer else 0
-
     def save_peft(self, name: str, into: Path) -> None:
         """Writes PEFT files, as engines load them. A critic's value head is not part of them."""
         self.get(name)
@@ -219,36 +174,3 @@ class Adapters:
             )
 
         publish(into, write)
-
-
-def load_peft(adapter: Adapter, source: Path, optimizer: bool) -> None:
-    """Begins from an adapter that was made elsewhere."""
-    if optimizer:
-        raise Refused('PEFT files hold no optimizer: load them with "optimizer": false')
-    config = LoraConfig.from_pretrained(str(source))
-    plain = LoraConfig(r=adapter.rank, lora_alpha=ALPHA)
-    for setting in ("r", "lora_alpha", "use_rslora", "use_dora", "rank_pattern", "alpha_pattern"):
-        found, wanted = getattr(config, setting), getattr(plain, setting)
-        if found != wanted:
-            raise Refused(f"the adapter has {setting} {found!r}, the model {wanted!r}")
-    tensors = load_file(source / "adapter_model.safetensors")
-    if tensors.keys() != adapter.parameters.keys():
-        raise Refused("the adapter has other tensors than the model")
-    for path, parameter in adapter.parameters.items():
-        with torch.no_grad():
-            parameter.copy_(tensors[path])
-
-
-def publish(into: Path, write: Callable[[Path], None]) -> None:
-    """A directory that is there with all its files, or not at all."""
-    partial = into.with_name(f".{into.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    write(partial)
-    for path in [*partial.iterdir(), partial]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    partial.rename(into)

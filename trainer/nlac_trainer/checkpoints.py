@@ -4,7 +4,10 @@ outlive the server; a name that is being written is reserved, so that none is wr
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 STATE = re.compile(r"^tinker://([A-Za-z0-9_-]{1,255})/weights/([A-Za-z0-9_-]{1,255})$")
@@ -51,3 +54,18 @@ class Checkpoints:
         if (path / "state.json").exists():
             return json.loads((path / "state.json").read_text())["rank"]
         return json.loads((path / "adapter_config.json").read_text())["r"]
+
+
+def publish(into: Path, write: Callable[[Path], None]) -> None:
+    """A directory that is there with all its files, or not at all."""
+    partial = into.with_name(f".{into.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    write(partial)
+    for path in [*partial.iterdir(), partial]:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    partial.rename(into)

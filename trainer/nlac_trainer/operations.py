@@ -6,17 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
 
-from . import passes, scored, wire
+from . import passes, scored, states, wire
 from .adapters import ALPHA, Adapters, Refused
 from .batches import Example, plan
 from .loading import Unsuitable
 from .losses import LOSSES, reads
 from .ranks import Ranks
+
+T = TypeVar("T")
 
 LARGEST = torch.finfo(torch.float32).max
 
@@ -114,13 +116,15 @@ class Executor:
                 self.adapters.follow(model_id, source, rate)
                 return {"model_id": model_id, "type": "polyak"}
             case SaveState(path, uri):
-                self._on_first(lambda: self.adapters.save_state(model_id, path))
+                self._on_first(lambda: states.save(self.adapters.get(model_id), path))
                 return {"path": uri, "type": "save_weights"}
             case SaveAdapter(path, uri):
                 self._on_first(lambda: self.adapters.save_peft(model_id, path))
                 return {"path": uri, "type": "save_weights_for_sampler", "sampling_session_id": None}
             case LoadState(path, uri, optimizer):
-                self.adapters.load_state(model_id, path, optimizer)
+                adapter = self.adapters.get(model_id)
+                state = self._on_first(lambda: states.read(adapter, path, optimizer))
+                states.take(adapter, state, self.ranks)
                 return {"path": uri, "type": "load_weights"}
 
     def _create(self, model_id: str, operation: Create) -> dict[str, Any]:
@@ -179,12 +183,14 @@ class Executor:
         metrics = {"grad_norm": norm, "learning_rate": adam.learning_rate, "steps": adapter.steps}
         return {"metrics": metrics}
 
-    def _on_first(self, write: Callable[[], None]) -> None:
-        """Rank 0 writes. Every rank learns what came of it, so that all go on, or refuse, together."""
-        refusal = None
+    def _on_first(self, work: Callable[[], T]) -> T | None:
+        """Rank 0 writes or reads, and has the result; the others have none. Every rank learns what came of it, so that all go
+        on, or refuse, together."""
+        done: T | None = None
+        refusal: str | None = None
         if self.ranks.leads:
             try:
-                write()
+                done = work()
             except Refused as error:
                 refusal = str(error)
             except (OSError, SafetensorError) as error:
@@ -192,6 +198,7 @@ class Executor:
         refusal = self.ranks.share(refusal)
         if refusal is not None:
             raise Refused(refusal)
+        return done
 
 
 def example(datum: wire.Datum, index: int, given: wire.ForwardInput, vocab_size: int, longest: int) -> Example:

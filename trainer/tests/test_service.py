@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import unittest
 
@@ -74,6 +75,36 @@ class Service(unittest.TestCase):
             answer = other.post("load_weights", load | {"path": path})
             self.assertEqual(answer.status_code, status, path)
         other.stop()
+
+    def test_a_state_that_cannot_be_read_is_refused_and_changes_nothing(self) -> None:
+        trainer = self.files.trainer()
+        model = trainer.create(seed=1)
+        trainer.backward(model, DATA)
+        trainer.step(model, 0.02)
+        trainer.done("save_weights", {"model_id": model, "path": "whole"})
+        fresh = trainer.forward(trainer.create(seed=2), DATA)
+        folder = self.files.path / "checkpoints" / model / "weights"
+        for name, file, content in [
+            ("gone", "state.json", None),
+            ("no-tensors", "state.safetensors", None),
+            ("no-json", "state.json", b"{"),
+            ("no-shape", "state.json", b"{}"),
+            ("cut", "state.safetensors", (folder / "whole" / "state.safetensors").read_bytes()[:-8]),
+        ]:
+            with self.subTest(name):
+                shutil.copytree(folder / "whole", folder / name)
+                (folder / name / file).unlink()
+                if content is not None:
+                    (folder / name / file).write_bytes(content)
+                asked = {"model_id": trainer.create(seed=2), "path": f"tinker://{model}/weights/{name}"}
+                self.assertIn("cannot be read", trainer.failed("load_weights", asked))
+                self.assertEqual(trainer.forward(asked["model_id"], DATA), fresh)
+        # A model that learns fewer maps would lose the others without a word.
+        less = {"rank": 4, "train_mlp": False}
+        body = {"session_id": trainer.session, "base_model": "tiny", "lora_config": less}
+        asked = {"model_id": trainer.ok("create_model", body)["model_id"], "path": f"tinker://{model}/weights/whole"}
+        self.assertIn("other tensors", trainer.failed("load_weights", asked))
+        trainer.stop()
 
     def test_an_adapter_without_a_name_is_refused_with_a_reason(self) -> None:
         answer = self.trainer.post("save_weights_for_sampler", {"model_id": self.trainer.create(), "path": None})
