@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,13 +162,13 @@ class Adapters:
         """Writes PEFT files, as engines load them. A critic's value head is not part of them."""
         self.get(name)
         assert self.peft is not None
-        config = self.peft.peft_config[name]
+        # A copy: the model's own is that of an adapter that learns.
+        config = copy.copy(self.peft.peft_config[name])
+        config.inference_mode = True
         tensors = get_peft_model_state_dict(self.peft, adapter_name=name, save_embedding_layers=False)
 
         def write(folder: Path) -> None:
-            inference, config.inference_mode = config.inference_mode, True
             config.save_pretrained(str(folder))
-            config.inference_mode = inference
             save_file(
                 {k: v.detach().float().cpu().contiguous() for k, v in tensors.items()},
                 folder / "adapter_model.safetensors",

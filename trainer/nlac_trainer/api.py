@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import shutil
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -318,6 +317,10 @@ def build(service: Service, key: str | None = None) -> FastAPI:
     async def delete(model_id: str, kind: Literal["weights", "sampler_weights"], name: str) -> None:
         if not (NAME.match(model_id) and NAME.match(name)):
             raise HTTPException(422, "a model or checkpoint is named in letters, digits, - and _")
-        await asyncio.to_thread(shutil.rmtree, service.ready(model_id, kind, name))
+        try:
+            await asyncio.to_thread(service.checkpoints.delete, service.ready(model_id, kind, name))
+        except FileNotFoundError:
+            # Another request was faster.
+            raise HTTPException(404, f"Checkpoint '{name}' of model '{model_id}' not found") from None
 
     return app

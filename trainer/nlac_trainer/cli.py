@@ -89,7 +89,9 @@ def main() -> None:
     worker = Worker(executor, Futures())
     computing = threading.Thread(target=worker.run, name="compute", daemon=True)
     computing.start()
-    service = Service(worker, Checkpoints(told.checkpoints.resolve()), name, told.session_timeout)
+    checkpoints = Checkpoints(told.checkpoints.resolve())
+    checkpoints.sweep()
+    service = Service(worker, checkpoints, name, told.session_timeout)
     log.info("%s in %s on %s x %d", name, dtype, state.device, ranks.count)
     try:
         uvicorn.run(build(service, key), host=told.host, port=told.port, log_level="warning")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 import unittest
+from unittest.mock import patch
 
 from .support import Files, Trainer, datum, sequences, wait_until
 
@@ -75,6 +77,20 @@ class Service(unittest.TestCase):
             answer = other.post("load_weights", load | {"path": path})
             self.assertEqual(answer.status_code, status, path)
         other.stop()
+
+    def test_an_adapter_that_cannot_be_saved_learns_on(self) -> None:
+        trainer = self.files.trainer()
+        model = trainer.create()
+        asked = {"model_id": model, "path": "a"}
+        with patch("peft.LoraConfig.save_pretrained", side_effect=OSError("no space left on device")):
+            self.assertIn("free space", trainer.failed("save_weights_for_sampler", asked))
+        [config] = trainer.adapters.peft.peft_config.values()
+        self.assertFalse(config.inference_mode)
+        trainer.done("save_weights_for_sampler", asked)
+        written = self.files.path / "checkpoints" / model / "sampler_weights" / "a" / "adapter_config.json"
+        self.assertTrue(json.loads(written.read_text())["inference_mode"])
+        self.assertFalse(config.inference_mode)
+        trainer.stop()
 
     def test_a_state_that_cannot_be_read_is_refused_and_changes_nothing(self) -> None:
         trainer = self.files.trainer()
