@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -31,12 +32,15 @@ class Adapter:
     def __init__(
         self,
         name: str,
+        slot: str,
         asked: wire.LoraConfig,
         role: str,
         head: wire.ValueHead | None,
         parameters: dict[str, nn.Parameter],
     ) -> None:
         self.name = name
+        self.slot = slot
+        """Its name in PEFT. Compiled layers hold names, so few are used, again and again: a new one has them compiled anew."""
         self.rank = asked.rank
         self.role = role
         self.head = head
@@ -106,26 +110,31 @@ class Adapters:
             task_type="CAUSAL_LM",
             base_model_name_or_path=self.base_model_name,
         )
+        slot = self._free_slot()
         torch.manual_seed(seed)
         if self.peft is None:
-            self.peft = PeftModel(self.base.model, config, adapter_name=name)
+            self.peft = PeftModel(self.base.model, config, adapter_name=slot)
         else:
-            self.peft.add_adapter(name, config)
+            self.peft.add_adapter(slot, config)
         # Autocast takes the adapters' weights to the states' type; PEFT would first take the states to the weights'.
         for module in self.peft.modules():
             if isinstance(module, BaseTunerLayer):
                 module.cast_input_dtype_enabled = not self.base.autocast
         parameters = {
-            path.replace(f".{name}.", "."): parameter
+            path.replace(f".{slot}.", "."): parameter
             for path, parameter in self.peft.named_parameters()
-            if f".{name}." in path
+            if f".{slot}." in path
         }
         if role == "critic":
             made = value_head(self.base.hidden_size, head, self.base.device)
             self.heads[name] = made
             parameters |= {f"value_head.{path}": parameter for path, parameter in made.named_parameters()}
-        self.all[name] = Adapter(name, asked, role, head, parameters)
+        self.all[name] = Adapter(name, slot, asked, role, head, parameters)
         return self.all[name]
+
+    def _free_slot(self) -> str:
+        taken = {adapter.slot for adapter in self.all.values()}
+        return next(slot for slot in (f"nlac_{number}" for number in count()) if slot not in taken)
 
     @torch.no_grad()
     def follow(self, name: str, source: str, rate: float) -> None:
@@ -141,31 +150,32 @@ class Adapters:
         """Makes an adapter the active one."""
         adapter = self.get(name)
         assert self.peft is not None
-        if self.peft.active_adapter != name:
-            self.peft.set_adapter(name)
+        if self.peft.active_adapter != adapter.slot:
+            self.peft.set_adapter(adapter.slot)
         return adapter
 
     def remove(self, name: str) -> None:
         """Frees an adapter's memory; one that is not there is fine."""
-        if self.all.pop(name, None) is None:
+        removed = self.all.pop(name, None)
+        if removed is None:
             return
         self.heads.pop(name, None)
         assert self.peft is not None
         if self.all:
-            self.peft.set_adapter(next(iter(self.all)))
-            self.peft.delete_adapter(name)
+            self.peft.set_adapter(next(iter(self.all.values())).slot)
+            self.peft.delete_adapter(removed.slot)
         else:
             self.base.model = self.peft.unload()
             self.peft = None
 
     def save_peft(self, name: str, into: Path) -> None:
         """Writes PEFT files, as engines load them. A critic's value head is not part of them."""
-        self.get(name)
+        slot = self.get(name).slot
         assert self.peft is not None
         # A copy: the model's own is that of an adapter that learns.
-        config = copy.copy(self.peft.peft_config[name])
+        config = copy.copy(self.peft.peft_config[slot])
         config.inference_mode = True
-        tensors = get_peft_model_state_dict(self.peft, adapter_name=name, save_embedding_layers=False)
+        tensors = get_peft_model_state_dict(self.peft, adapter_name=slot, save_embedding_layers=False)
 
         def write(folder: Path) -> None:
             config.save_pretrained(str(folder))

@@ -8,6 +8,8 @@ import time
 import unittest
 from unittest.mock import patch
 
+import torch
+
 from .support import Files, Trainer, datum, sequences, wait_until
 
 DATA = [datum(s) for s in sequences(1, [4, 9, 6])]
@@ -159,6 +161,31 @@ class Service(unittest.TestCase):
         self.assertIn("not loaded", trainer.failed("forward", {"model_id": two, "forward_input": {"data": DATA, "loss_fn": "cross_entropy"}}))
         trainer.done("unload_model", {"model_id": one})
         self.assertEqual(trainer.forward(trainer.create(seed=1), DATA), before, "the base is as it was")
+
+    def test_a_new_model_takes_the_place_of_an_old_one_and_compiles_nothing_anew(self) -> None:
+        trainer = self.files.trainer()
+        told, graphs = [], []
+        for _ in range(4):
+            model = trainer.create(seed=1)
+            self.assertEqual(list(trainer.adapters.peft.peft_config), ["nlac_0"])
+            trainer.backward(model, DATA)
+            trainer.step(model, 0.02)
+            told.append(trainer.forward(model, DATA))
+            # 0 where layers are not compiled.
+            graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+            trainer.done("unload_model", {"model_id": model})
+        self.assertEqual(told, told[:1] * 4)
+        self.assertEqual(graphs[1:], graphs[1:2] * 3)
+        one, two = trainer.create(seed=1), trainer.create(seed=2)
+        before = trainer.forward(two, DATA)
+        trainer.done("unload_model", {"model_id": one})
+        three = trainer.create(seed=1)
+        self.assertEqual([trainer.adapters.all[model].slot for model in (two, three)], ["nlac_1", "nlac_0"])
+        trainer.backward(three, DATA)
+        trainer.step(three, 0.02)
+        self.assertEqual(trainer.forward(three, DATA), told[0])
+        self.assertEqual(trainer.forward(two, DATA), before)
+        trainer.stop()
 
     def test_what_cannot_be_done_is_refused(self) -> None:
         trainer, model = self.trainer, self.trainer.create()
