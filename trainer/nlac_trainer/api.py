@@ -59,8 +59,7 @@ class Service:
         return queued(future, body.model_id)
 
     def unload(self, model_id: str) -> str:
-        if model_id in self.registry.models:
-            self.registry.models[model_id].unload()
+        self.registry.unload(model_id)
         return self.submit(model_id, Unload())
 
     def ready(self, model_id: str, kind: str, name: str) -> Path:
