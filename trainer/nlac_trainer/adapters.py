@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
+import copy
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 from peft.tuners.tuners_utils import BaseTunerLayer
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
 from . import wire
 from .base import Base
+from .checkpoints import publish
 from .heads import described, value_head
 
 ALPHA = 32
@@ -32,12 +32,15 @@ class Adapter:
     def __init__(
         self,
         name: str,
+        slot: str,
         asked: wire.LoraConfig,
         role: str,
         head: wire.ValueHead | None,
         parameters: dict[str, nn.Parameter],
     ) -> None:
         self.name = name
+        self.slot = slot
+        """Its name in PEFT. Compiled layers hold names, so few are used, again and again: a new one has them compiled anew."""
         self.rank = asked.rank
         self.role = role
         self.head = head
@@ -107,26 +110,31 @@ class Adapters:
             task_type="CAUSAL_LM",
             base_model_name_or_path=self.base_model_name,
         )
+        slot = self._free_slot()
         torch.manual_seed(seed)
         if self.peft is None:
-            self.peft = PeftModel(self.base.model, config, adapter_name=name)
+            self.peft = PeftModel(self.base.model, config, adapter_name=slot)
         else:
-            self.peft.add_adapter(name, config)
+            self.peft.add_adapter(slot, config)
         # Autocast takes the adapters' weights to the states' type; PEFT would first take the states to the weights'.
         for module in self.peft.modules():
             if isinstance(module, BaseTunerLayer):
                 module.cast_input_dtype_enabled = not self.base.autocast
         parameters = {
-            path.replace(f".{name}.", "."): parameter
+            path.replace(f".{slot}.", "."): parameter
             for path, parameter in self.peft.named_parameters()
-            if f".{name}." in path
+            if f".{slot}." in path
         }
         if role == "critic":
             made = value_head(self.base.hidden_size, head, self.base.device)
             self.heads[name] = made
             parameters |= {f"value_head.{path}": parameter for path, parameter in made.named_parameters()}
-        self.all[name] = Adapter(name, asked, role, head, parameters)
+        self.all[name] = Adapter(name, slot, asked, role, head, parameters)
         return self.all[name]
+
+    def _free_slot(self) -> str:
+        taken = {adapter.slot for adapter in self.all.values()}
+        return next(slot for slot in (f"nlac_{number}" for number in count()) if slot not in taken)
 
     @torch.no_grad()
     def follow(self, name: str, source: str, rate: float) -> None:
@@ -142,113 +150,38 @@ class Adapters:
         """Makes an adapter the active one."""
         adapter = self.get(name)
         assert self.peft is not None
-        if self.peft.active_adapter != name:
-            self.peft.set_adapter(name)
+        if self.peft.active_adapter != adapter.slot:
+            self.peft.set_adapter(adapter.slot)
         return adapter
 
     def remove(self, name: str) -> None:
         """Frees an adapter's memory; one that is not there is fine."""
-        if self.all.pop(name, None) is None:
+        removed = self.all.pop(name, None)
+        if removed is None:
             return
         self.heads.pop(name, None)
         assert self.peft is not None
         if self.all:
-            self.peft.set_adapter(next(iter(self.all)))
-            self.peft.delete_adapter(name)
+            self.peft.set_adapter(next(iter(self.all.values())).slot)
+            self.peft.delete_adapter(removed.slot)
         else:
             self.base.model = self.peft.unload()
             self.peft = None
 
-    def save_state(self, name: str, into: Path) -> None:
-        """Writes what is needed to go on: weights, moments, step count."""
-        adapter = self.get(name)
-        tensors = {}
-        for path, parameter in adapter.parameters.items():
-            tensors[f"{path}.value"] = parameter.detach()
-            for key, value in adapter.optimizer.state.get(parameter, {}).items():
-                tensors[f"{path}.{key}"] = value
-        about = {"rank": adapter.rank, "shape": adapter.shape, "alpha": ALPHA, "steps": adapter.steps}
-
-        def write(folder: Path) -> None:
-            (folder / "state.json").write_text(json.dumps(about) + "\n")
-            save_file({k: v.cpu().contiguous() for k, v in tensors.items()}, folder / "state.safetensors")
-
-        publish(into, write)
-
-    def load_state(self, name: str, source: Path, optimizer: bool) -> None:
-        """Takes over a saved state, with or without the optimizer's moments, or PEFT files, which have none;
-        gradients are dropped."""
-        adapter = self.get(name)
-        if (source / "adapter_config.json").exists():
-            return load_peft(adapter, source, optimizer)
-        about = json.loads((source / "state.json").read_text())
-        if about["shape"] != adapter.shape:
-            raise Refused(f"the saved state is a {about['shape']}, the model a {adapter.shape}")
-        tensors = load_file(source / "state.safetensors")
-        wanted = {f"{path}.value" for path in adapter.parameters}
-        if not wanted <= tensors.keys():
-            raise Refused("the saved state has other tensors than the model")
-        adapter.optimizer.zero_grad(set_to_none=True)
-        adapter.optimizer.state.clear()
-        for path, parameter in adapter.parameters.items():
-            with torch.no_grad():
-                parameter.copy_(tensors[f"{path}.value"])
-            if optimizer and f"{path}.step" in tensors:
-                # AdamW counts on the CPU; its moments lie beside the weights.
-                adapter.optimizer.state[parameter] = {
-                    "step": tensors[f"{path}.step"],
-                    "exp_avg": tensors[f"{path}.exp_avg"].to(parameter.device),
-                    "exp_avg_sq": tensors[f"{path}.exp_avg_sq"].to(parameter.device),
-                }
-        adapter.steps = about["steps"] if optimizer else 0
-
     def save_peft(self, name: str, into: Path) -> None:
         """Writes PEFT files, as engines load them. A critic's value head is not part of them."""
-        self.get(name)
+        slot = self.get(name).slot
         assert self.peft is not None
-        config = self.peft.peft_config[name]
-        tensors = get_peft_model_state_dict(self.peft, adapter_name=name, save_embedding_layers=False)
+        # A copy: the model's own is that of an adapter that learns.
+        config = copy.copy(self.peft.peft_config[slot])
+        config.inference_mode = True
+        tensors = get_peft_model_state_dict(self.peft, adapter_name=slot, save_embedding_layers=False)
 
         def write(folder: Path) -> None:
-            inference, config.inference_mode = config.inference_mode, True
             config.save_pretrained(str(folder))
-            config.inference_mode = inference
             save_file(
                 {k: v.detach().float().cpu().contiguous() for k, v in tensors.items()},
                 folder / "adapter_model.safetensors",
             )
 
         publish(into, write)
-
-
-def load_peft(adapter: Adapter, source: Path, optimizer: bool) -> None:
-    """Begins from an adapter that was made elsewhere."""
-    if optimizer:
-        raise Refused('PEFT files hold no optimizer: load them with "optimizer": false')
-    config = LoraConfig.from_pretrained(str(source))
-    plain = LoraConfig(r=adapter.rank, lora_alpha=ALPHA)
-    for setting in ("r", "lora_alpha", "use_rslora", "use_dora", "rank_pattern", "alpha_pattern"):
-        found, wanted = getattr(config, setting), getattr(plain, setting)
-        if found != wanted:
-            raise Refused(f"the adapter has {setting} {found!r}, the model {wanted!r}")
-    tensors = load_file(source / "adapter_model.safetensors")
-    if tensors.keys() != adapter.parameters.keys():
-        raise Refused("the adapter has other tensors than the model")
-    for path, parameter in adapter.parameters.items():
-        with torch.no_grad():
-            parameter.copy_(tensors[path])
-
-
-def publish(into: Path, write: Callable[[Path], None]) -> None:
-    """A directory that is there with all its files, or not at all."""
-    partial = into.with_name(f".{into.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    write(partial)
-    for path in [*partial.iterdir(), partial]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    partial.rename(into)

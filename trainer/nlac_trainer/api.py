@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi import FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from . import archives, protobuf, wire
+from .access import Access
 from .checkpoints import NAME, STATE, Checkpoints
 from .formats import SDK_PATIENCE, read_pass, wants_protobuf
 from .losses import LOSSES, check
@@ -58,8 +59,7 @@ class Service:
         return queued(future, body.model_id)
 
     def unload(self, model_id: str) -> str:
-        if model_id in self.registry.models:
-            self.registry.models[model_id].unload()
+        self.registry.unload(model_id)
         return self.submit(model_id, Unload())
 
     def ready(self, model_id: str, kind: str, name: str) -> Path:
@@ -92,16 +92,6 @@ def queued(future: str, model_id: str) -> dict[str, Any]:
     return {"request_id": future, "future_id": future, "status": "pending", "model_id": model_id}
 
 
-def guard(key: str | None) -> Callable[..., Awaitable[None]]:
-    """Asks for the key in X-API-Key, where there is one."""
-
-    async def allowed(x_api_key: Annotated[str | None, Header()] = None) -> None:
-        if key is not None and not secrets.compare_digest(x_api_key or "", key):
-            raise HTTPException(401, "X-API-Key is missing or wrong")
-
-    return allowed
-
-
 def build(service: Service, key: str | None = None) -> FastAPI:
     """All routes."""
 
@@ -117,8 +107,15 @@ def build(service: Service, key: str | None = None) -> FastAPI:
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    api = FastAPI(openapi_url=None, dependencies=[Depends(guard(key))])
+    api = FastAPI(openapi_url=None)
+    api.add_middleware(Access, key=key)
     app.mount("/api/v1", api)
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        # Without what was sent: that may be megabytes, or infinite, which JSON cannot say.
+        found = [{"type": one["type"], "loc": list(one["loc"]), "msg": one["msg"]} for one in error.errors()]
+        return JSONResponse({"detail": found}, 422)
 
     @api.get("/get_server_capabilities")
     async def capabilities() -> dict[str, Any]:
@@ -319,6 +316,10 @@ def build(service: Service, key: str | None = None) -> FastAPI:
     async def delete(model_id: str, kind: Literal["weights", "sampler_weights"], name: str) -> None:
         if not (NAME.match(model_id) and NAME.match(name)):
             raise HTTPException(422, "a model or checkpoint is named in letters, digits, - and _")
-        await asyncio.to_thread(shutil.rmtree, service.ready(model_id, kind, name))
+        try:
+            await asyncio.to_thread(service.checkpoints.delete, service.ready(model_id, kind, name))
+        except FileNotFoundError:
+            # Another request was faster.
+            raise HTTPException(404, f"Checkpoint '{name}' of model '{model_id}' not found") from None
 
     return app

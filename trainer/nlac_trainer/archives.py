@@ -9,6 +9,7 @@ import re
 import tarfile
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from fastapi import Request, Response
@@ -51,8 +52,11 @@ class Archive:
     def sha256(self) -> bytes:
         """Hash of the archive. It is kept in the adapter's folder, because the files never change."""
         kept = self.folder / "archive.sha256"
-        if kept.exists():
-            return bytes.fromhex(kept.read_text())
+        with suppress(FileNotFoundError, ValueError):
+            known = bytes.fromhex(kept.read_text())
+            # After a loss of power the file may be empty.
+            if len(known) == hashlib.sha256().digest_size:
+                return known
         hashed = hashlib.sha256()
         for piece in self.read(0, self.size):
             hashed.update(piece)

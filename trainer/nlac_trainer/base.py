@@ -109,6 +109,11 @@ class Base:
             mask = mask.masked_fill(~visible, torch.finfo(dtype).min)
         return self._hidden(tokens, attention_mask=mask, position_ids=positions)
 
+    def settle(self) -> None:
+        """Waits for the device. Raises what went wrong there, as long as it is so."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits of hidden states, float32."""
         return self.model.get_output_embeddings()(hidden.to(self.model.dtype)).float()

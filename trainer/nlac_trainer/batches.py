@@ -15,7 +15,7 @@ class Example:
 
     tokens: list[int]
     weights: list[float]
-    arrays: dict[str, list[float] | list[int]]
+    arrays: dict[str, list[float]]
 
 
 @dataclass(frozen=True)

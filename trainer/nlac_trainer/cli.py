@@ -63,7 +63,8 @@ def main() -> None:
     """Starts the trainer; returns when it is told to stop."""
     told = arguments()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    key = os.environ.get("NLAC_TRAINER_KEY")
+    # An empty one, as of a variable that a deployment left unset, is none.
+    key = os.environ.get("NLAC_TRAINER_KEY") or None
     if key is None and told.host not in {"127.0.0.1", "::1", "localhost"}:
         raise SystemExit("nlac-trainer: set NLAC_TRAINER_KEY to listen beyond this machine")
     # Without a GPU, ranks find each other only when told that they are on a CPU.
@@ -88,7 +89,9 @@ def main() -> None:
     worker = Worker(executor, Futures())
     computing = threading.Thread(target=worker.run, name="compute", daemon=True)
     computing.start()
-    service = Service(worker, Checkpoints(told.checkpoints.resolve()), name, told.session_timeout)
+    checkpoints = Checkpoints(told.checkpoints.resolve())
+    checkpoints.sweep()
+    service = Service(worker, checkpoints, name, told.session_timeout)
     log.info("%s in %s on %s x %d", name, dtype, state.device, ranks.count)
     try:
         uvicorn.run(build(service, key), host=told.host, port=told.port, log_level="warning")

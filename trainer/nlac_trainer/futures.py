@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,9 @@ class Futures:
             while len(self._done) > KEPT or (self._bytes > KEPT_BYTES and len(self._done) > 1):
                 _, oldest = self._done.popitem(last=False)
                 self._bytes -= oldest.size()
-        loop.call_soon_threadsafe(event.set)
+        # The loop of a server that stops is closed, and then nobody polls.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(event.set)
 
     async def poll(self, name: str, patience: float) -> Outcome | None:
         """The outcome; none within `patience` seconds.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ from torch.distributed.fsdp import fully_shard
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+READING = timedelta(hours=12)
+"""How long ranks wait for rank 0, which reads the model."""
 
 
 class Unsuitable(Exception):
@@ -48,7 +52,10 @@ def _sharded(name: str, more: dict[str, Any], state: PartialState) -> PreTrained
     """FSDP2 over the decoder layers. Embedding and output layer stay whole on every rank (they may be one tensor), and
     adapters, which come later, are whole too: only their gradients travel. Rank 0 alone reads the files, and hands every
     rank its shards: no node holds more than one copy, and only the first node needs the files."""
+    # NCCL's ranks wait ten minutes for each other, and rank 0 may fetch the files over a network.
+    reading = dist.new_group(backend="gloo", timeout=READING)
     source = AutoModelForCausalLM.from_pretrained(name, **more) if state.is_main_process else None
+    dist.barrier(group=reading)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(name), **more)
     mesh = init_device_mesh(state.device.type, (state.num_processes,))

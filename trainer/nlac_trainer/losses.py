@@ -62,9 +62,20 @@ def check(name: str, config: Mapping[str, float] | None, role: str) -> None:
     if unknown:
         known = sorted(loss.settings) or "none"
         raise ValueError(f"loss_fn {name!r} has no setting {', '.join(unknown)}; it has {known}")
-    for setting, value in (config or {}).items() if loss.scored else ():
+    for setting, value in (config or {}).items():
         if not (isfinite(value) and value >= 0):
             raise ValueError(f"loss_fn_config {setting}: a number of at least 0 is needed")
+    settings = {**loss.settings, **(config or {})}
+    low, high, dual = (settings.get(f"clip_{bound}_threshold") for bound in ("low", "high", "dual"))
+    if low is not None and high is not None and low > high:
+        raise ValueError("clip_low_threshold is above clip_high_threshold")
+    if dual is not None and high is not None and dual <= high:
+        raise ValueError("clip_dual_threshold is not above clip_high_threshold")
+
+
+def reads(name: str, config: Mapping[str, float] | None) -> tuple[str, ...]:
+    """The arrays that a loss needs with these settings."""
+    return (*LOSSES[name].needs, *(("values",) if "value_clip" in (config or {}) else ()))
 
 
 def token_losses(

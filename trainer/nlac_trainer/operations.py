@@ -6,15 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from safetensors import SafetensorError
 
-from . import passes, scored, wire
+from . import passes, scored, states, wire
 from .adapters import ALPHA, Adapters, Refused
 from .batches import Example, plan
-from .losses import LOSSES
+from .loading import Unsuitable
+from .losses import LOSSES, reads
 from .ranks import Ranks
+
+T = TypeVar("T")
+
+LARGEST = torch.finfo(torch.float32).max
 
 
 @dataclass(frozen=True)
@@ -110,13 +116,15 @@ class Executor:
                 self.adapters.follow(model_id, source, rate)
                 return {"model_id": model_id, "type": "polyak"}
             case SaveState(path, uri):
-                self._on_first(lambda: self.adapters.save_state(model_id, path))
+                self._on_first(lambda: states.save(self.adapters.get(model_id), path))
                 return {"path": uri, "type": "save_weights"}
             case SaveAdapter(path, uri):
                 self._on_first(lambda: self.adapters.save_peft(model_id, path))
                 return {"path": uri, "type": "save_weights_for_sampler", "sampling_session_id": None}
             case LoadState(path, uri, optimizer):
-                self.adapters.load_state(model_id, path, optimizer)
+                adapter = self.adapters.get(model_id)
+                state = self._on_first(lambda: states.read(adapter, path, optimizer))
+                states.take(adapter, state, self.ranks)
                 return {"path": uri, "type": "load_weights"}
 
     def _create(self, model_id: str, operation: Create) -> dict[str, Any]:
@@ -125,7 +133,10 @@ class Executor:
             raise Refused(f"Maximum number of LoRA adapters ({self.limits.models}) reached; unload a model first")
         if rank > self.limits.rank:
             raise Refused(f"LoRA rank {rank} is not between 1 and {self.limits.rank}")
-        self.adapters.create(model_id, operation.asked, operation.role, operation.seed, operation.head)
+        try:
+            self.adapters.create(model_id, operation.asked, operation.role, operation.seed, operation.head)
+        except Unsuitable as error:
+            raise Refused(str(error)) from None
         lora_config = {"rank": rank, "alpha": ALPHA, "seed": operation.seed}
         return {"model_id": model_id, "base_model": self.adapters.base_model_name, "lora_config": lora_config}
 
@@ -141,9 +152,7 @@ class Executor:
                 raise Refused("data of one request need the same loss_fn_inputs")
             lengths = [e.size for e in examples]
         else:
-            examples = [
-                example(datum, i, given.loss_fn, base.vocab_size, base.longest) for i, datum in enumerate(given.data)
-            ]
+            examples = [example(datum, i, given, base.vocab_size, base.longest) for i, datum in enumerate(given.data)]
             lengths = [len(e.tokens) for e in examples]
         padded = is_scored or not base.packs
         shares = plan(lengths, self.limits.tokens_per_batch, self.ranks.count, padded)
@@ -174,12 +183,14 @@ class Executor:
         metrics = {"grad_norm": norm, "learning_rate": adam.learning_rate, "steps": adapter.steps}
         return {"metrics": metrics}
 
-    def _on_first(self, write: Callable[[], None]) -> None:
-        """Rank 0 writes. Every rank learns what came of it, so that all go on, or refuse, together."""
-        refusal = None
+    def _on_first(self, work: Callable[[], T]) -> T | None:
+        """Rank 0 writes or reads, and has the result; the others have none. Every rank learns what came of it, so that all go
+        on, or refuse, together."""
+        done: T | None = None
+        refusal: str | None = None
         if self.ranks.leads:
             try:
-                write()
+                done = work()
             except Refused as error:
                 refusal = str(error)
             except (OSError, SafetensorError) as error:
@@ -187,19 +198,19 @@ class Executor:
         refusal = self.ranks.share(refusal)
         if refusal is not None:
             raise Refused(refusal)
+        return done
 
 
-def example(datum: wire.Datum, index: int, loss_fn: str, vocab_size: int, longest: int) -> Example:
+def example(datum: wire.Datum, index: int, given: wire.ForwardInput, vocab_size: int, longest: int) -> Example:
     """A datum, checked against what the loss needs and the model can read."""
     tokens = datum.tokens()
     inputs = datum.loss_fn_inputs
-    arrays: dict[str, Any] = {}
-    for name in (*LOSSES[loss_fn].needs, "values"):
+    arrays: dict[str, list[float]] = {}
+    for name in reads(given.loss_fn, given.loss_fn_config):
         array = getattr(inputs, name)
-        if array is not None:
-            arrays[name] = array.data
-        elif name != "values":
-            raise Refused(f"datum {index}: loss_fn {loss_fn!r} needs loss_fn_inputs.{name}")
+        if array is None:
+            raise Refused(f"datum {index}: loss_fn {given.loss_fn!r} needs loss_fn_inputs.{name}")
+        arrays[name] = array.data
     weights = inputs.weights.data if inputs.weights else [1.0] * len(tokens)
     for name, values in [*arrays.items(), ("weights", weights)]:
         if not tokens or len(values) != len(tokens):
@@ -207,11 +218,11 @@ def example(datum: wire.Datum, index: int, loss_fn: str, vocab_size: int, longes
                 f"datum {index}: model_input and {name} must be of one length and not empty, "
                 f"but have {len(tokens)} and {len(values)}"
             )
+        if max(map(abs, values)) > LARGEST:
+            raise Refused(f"datum {index}: a number of {name} is not finite in float32")
     if len(tokens) > longest:
         raise Refused(f"datum {index}: {len(tokens)} tokens are more than {longest}")
     for token in [*tokens, *arrays.get("target_tokens", ())]:
         if not 0 <= token < vocab_size or token != int(token):
-            raise Refused(f"datum {index}: token {token} is out of vocabulary")
-    if any(w != w or abs(w) == float("inf") for w in weights):
-        raise Refused(f"datum {index}: a weight is not finite")
-    return Example(tokens, [float(w) for w in weights], arrays)
+            raise Refused(f"datum {index}: token {token:.17g} is out of vocabulary")
+    return Example(tokens, weights, arrays)

@@ -19,7 +19,7 @@ class Scored:
     prompt: list[int]
     candidates: list[list[int]]
     weight: float
-    numbers: dict[str, list[float] | list[int]]
+    numbers: dict[str, list[float]]
 
     @property
     def size(self) -> int:

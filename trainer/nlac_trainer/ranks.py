@@ -62,5 +62,7 @@ class Ranks:
         dist.broadcast_object_list(box, src=0, group=self._within)
         return box[0]
 
-
-
+    def hand(self, tensor: torch.Tensor) -> None:
+        """Hands a tensor of rank 0 to every rank, in place. It lies where the model is computed."""
+        if self.count > 1:
+            dist.broadcast(tensor, src=0)

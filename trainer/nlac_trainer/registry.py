@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,6 +14,12 @@ from pydantic import BaseModel
 
 from .heads import described
 from .wire import ValueHead
+
+
+KEPT_NUMBERS = 10_000
+"""Numbered requests of a model that are remembered: far more than a client has under way."""
+KEPT_MODELS = 1_000
+"""Unloaded models that are remembered."""
 
 
 class Conflict(Exception):
@@ -31,7 +38,9 @@ class Model:
     loaded: tuple[bytes, str] | None = None
     touched: bool = False
     unloading: bool = False
-    submitted: dict[int, tuple[bytes, str]] = field(default_factory=dict)
+    submitted: OrderedDict[int, tuple[bytes, str]] = field(default_factory=OrderedDict)
+    forgotten: int | None = None
+    """The largest number that is not remembered any more."""
 
     @property
     def shape(self) -> str:
@@ -54,6 +63,7 @@ class Registry:
     def __init__(self) -> None:
         self.sessions: dict[str, float] = {}
         self.models: dict[str, Model] = {}
+        self._unloaded: deque[str] = deque()
 
     @staticmethod
     def fresh(kind: str) -> str:
@@ -79,11 +89,21 @@ class Registry:
             del self.sessions[name]
         return [name for name, model in self.models.items() if model.session in gone and not model.unloading]
 
+    def unload(self, model_id: str) -> None:
+        """Notes that a model is unloaded. Clients make models all the time, so the oldest ones are forgotten."""
+        model = self.models.get(model_id)
+        if model is None or model.unloading:
+            return
+        model.unload()
+        self._unloaded.append(model_id)
+        if len(self._unloaded) > KEPT_MODELS:
+            del self.models[self._unloaded.popleft()]
+
     def numbered(self, model_id: str, seq_id: int | None, body: BaseModel, submit: Callable[[], str]) -> str:
         """Submits a request once per number; the same number with the same body is the same request.
 
         Raises:
-            Conflict: the number was used with another body.
+            Conflict: the number was used with another body, or so long ago that this is not known.
         """
         model = self.models.get(model_id)
         if model is None:
@@ -97,8 +117,13 @@ class Registry:
             if seen != asked:
                 raise Conflict(f"seq_id {seq_id} of {model_id} was used for another request")
             return future
+        if model.forgotten is not None and seq_id <= model.forgotten:
+            raise Conflict(f"seq_id {seq_id} of {model_id} is too long ago; numbers of a model rise")
         future = submit()
         model.submitted[seq_id] = (asked, future)
+        if len(model.submitted) > KEPT_NUMBERS:
+            oldest, _ = model.submitted.popitem(last=False)
+            model.forgotten = oldest if model.forgotten is None else max(model.forgotten, oldest)
         return future
 
     def load(self, model_id: str, body: BaseModel, submit: Callable[[], str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}$")]
 Role = Literal["policy", "critic"]
@@ -17,13 +17,13 @@ Role = Literal["policy", "critic"]
 class Strict(BaseModel):
     """Refuses fields that it does not know."""
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
 class Loose(BaseModel):
     """Reads over fields that it does not know."""
 
-    model_config = ConfigDict(protected_namespaces=())
+    model_config = ConfigDict(protected_namespaces=(), allow_inf_nan=False)
 
 
 class Session(Loose):
@@ -43,6 +43,8 @@ class LoraConfig(Strict):
             raise ValueError("train_unembed is not supported: no engine serves it; send false")
         if not (self.train_attn or self.train_mlp):
             raise ValueError("nothing is to be trained: set train_attn or train_mlp")
+        if self.seed is not None and not 0 <= self.seed < 1 << 64:
+            raise ValueError("seed must be at least 0 and below 2 to the power of 64")
         return self
 
 
@@ -85,14 +87,14 @@ class ModelOnly(Loose):
 class Tensor(Strict):
     """A flat array; dtype and shape are for the record."""
 
-    data: list[float] | list[int]
+    data: Annotated[list[float], FailFast()]
     dtype: str | None = None
     shape: list[int] | None = None
 
 
 class Chunk(Strict):
     type: Literal["encoded_text"] = "encoded_text"
-    tokens: list[int]
+    tokens: Annotated[list[int], FailFast()]
 
 
 class ModelInput(Strict):

@@ -36,7 +36,16 @@ class Worker:
         self.jobs: queue.Queue[Job | None] = queue.Queue()
 
     def run(self) -> None:
-        """Until it is told to stop; what waits then fails, so that nobody polls for it in vain."""
+        """Until it is told to stop. A fault that no operation explains ends the process: without this thread every request
+        would wait for ever, and the trainer would look healthy."""
+        try:
+            self._work()
+        except BaseException:
+            log.exception("the compute thread failed, so the trainer ends; start it again")
+            os._exit(70)
+
+    def _work(self) -> None:
+        """Does the jobs; what waits at the end fails, so that nobody polls for it in vain."""
         while (job := self.jobs.get()) is not None:
             outcome = self._outcome(job)
             # Before anyone can know of it: who is told that a checkpoint is saved may ask for it at once.
@@ -64,6 +73,8 @@ class Worker:
                 os._exit(70)
             # Half an operation may have happened to it.
             self.executor.execute(job.model_id, Unload())
+            # After some errors a GPU computes nothing any more, for no model.
+            self.executor.adapters.base.settle()
             return Outcome(failure=f"Model {job.model_id} was lost: {_brief(error)}")
 
 

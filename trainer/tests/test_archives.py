@@ -75,6 +75,19 @@ class Archives(unittest.TestCase):
         self.assertEqual(past.headers["content-range"], f"bytes */{len(self.whole.content)}")
 
 
+class Hash(unittest.TestCase):
+    def test_an_empty_file_as_a_crash_leaves_it_is_no_hash(self) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            for name in (archives.CONFIG, archives.TENSORS):
+                (folder / name).write_text("{}")
+            (folder / "archive.sha256").write_text("")
+            archive = archives.Archive(folder)
+            wanted = hashlib.sha256(b"".join(archive.read(0, archive.size))).digest()
+            self.assertEqual(archive.sha256(), wanted)
+            self.assertEqual((folder / "archive.sha256").read_text(), wanted.hex())
+
+
 class Large(unittest.TestCase):
     def test_an_adapter_of_ten_gibibytes_takes_no_memory(self) -> None:
         with tempfile.TemporaryDirectory() as place:

@@ -41,6 +41,12 @@ class TwoRanks(unittest.TestCase):
     def done(self, route: str, body: dict[str, Any]) -> Any:
         return self.post("retrieve_future", {"request_id": self.post(route, body)["request_id"]})
 
+    def resumed(self, asked: dict[str, Any], state: str) -> str:
+        """A model with a saved state, or why it could not have it."""
+        model = self.post("create_model", asked | {"lora_config": {"rank": 4, "seed": 6}})["model_id"]
+        answer = self.done("load_weights", {"model_id": model, "path": state})
+        return answer["detail"] if "status" in answer else model
+
     def alive(self) -> bool:
         self.assertIsNone(self.process.poll(), "the trainer ended")
         try:
@@ -111,6 +117,18 @@ class TwoRanks(unittest.TestCase):
         self.assertIn("could not be saved", answer["detail"])
         saved = self.done("save_weights", {"model_id": model, "path": "b"})
         self.assertEqual(saved["path"], f"tinker://{model}/weights/b")
+        # The first rank reads a state and hands it to the others, which go on from it as the model itself does.
+        resumed = self.resumed(asked, saved["path"])
+        given = {"forward_backward_input": {"data": DATA, "loss_fn": "cross_entropy"}}
+        for _ in range(2):
+            both = [self.done("forward_backward", given | {"model_id": name}) for name in (model, resumed)]
+            self.assertEqual(both[0], both[1])
+            both = [self.done("optim_step", {"model_id": name, "adam_params": adam}) for name in (model, resumed)]
+            self.assertEqual(both[0], both[1])
+        # One that is damaged is refused, and ends no rank.
+        (files.path / "ranks" / model / "weights/b/state.safetensors").write_bytes(b"damaged")
+        self.assertIn("cannot be read", self.resumed(asked, saved["path"]))
+        self.assertTrue(self.alive())
         # A loss that is not finite is a refusal too, takes no step, and ends no rank.
         given = {"model_id": model, "forward_backward_input": {"data": DATA, "loss_fn": "cross_entropy"}}
         self.done("forward_backward", given)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
 import unittest
+from unittest.mock import patch
+
+import torch
 
 from .support import Files, Trainer, datum, sequences, wait_until
 
@@ -75,6 +80,50 @@ class Service(unittest.TestCase):
             self.assertEqual(answer.status_code, status, path)
         other.stop()
 
+    def test_an_adapter_that_cannot_be_saved_learns_on(self) -> None:
+        trainer = self.files.trainer()
+        model = trainer.create()
+        asked = {"model_id": model, "path": "a"}
+        with patch("peft.LoraConfig.save_pretrained", side_effect=OSError("no space left on device")):
+            self.assertIn("free space", trainer.failed("save_weights_for_sampler", asked))
+        [config] = trainer.adapters.peft.peft_config.values()
+        self.assertFalse(config.inference_mode)
+        trainer.done("save_weights_for_sampler", asked)
+        written = self.files.path / "checkpoints" / model / "sampler_weights" / "a" / "adapter_config.json"
+        self.assertTrue(json.loads(written.read_text())["inference_mode"])
+        self.assertFalse(config.inference_mode)
+        trainer.stop()
+
+    def test_a_state_that_cannot_be_read_is_refused_and_changes_nothing(self) -> None:
+        trainer = self.files.trainer()
+        model = trainer.create(seed=1)
+        trainer.backward(model, DATA)
+        trainer.step(model, 0.02)
+        trainer.done("save_weights", {"model_id": model, "path": "whole"})
+        fresh = trainer.forward(trainer.create(seed=2), DATA)
+        folder = self.files.path / "checkpoints" / model / "weights"
+        for name, file, content in [
+            ("gone", "state.json", None),
+            ("no-tensors", "state.safetensors", None),
+            ("no-json", "state.json", b"{"),
+            ("no-shape", "state.json", b"{}"),
+            ("cut", "state.safetensors", (folder / "whole" / "state.safetensors").read_bytes()[:-8]),
+        ]:
+            with self.subTest(name):
+                shutil.copytree(folder / "whole", folder / name)
+                (folder / name / file).unlink()
+                if content is not None:
+                    (folder / name / file).write_bytes(content)
+                asked = {"model_id": trainer.create(seed=2), "path": f"tinker://{model}/weights/{name}"}
+                self.assertIn("cannot be read", trainer.failed("load_weights", asked))
+                self.assertEqual(trainer.forward(asked["model_id"], DATA), fresh)
+        # A model that learns fewer maps would lose the others without a word.
+        less = {"rank": 4, "train_mlp": False}
+        body = {"session_id": trainer.session, "base_model": "tiny", "lora_config": less}
+        asked = {"model_id": trainer.ok("create_model", body)["model_id"], "path": f"tinker://{model}/weights/whole"}
+        self.assertIn("other tensors", trainer.failed("load_weights", asked))
+        trainer.stop()
+
     def test_an_adapter_without_a_name_is_refused_with_a_reason(self) -> None:
         answer = self.trainer.post("save_weights_for_sampler", {"model_id": self.trainer.create(), "path": None})
         self.assertEqual(answer.status_code, 422)
@@ -112,6 +161,31 @@ class Service(unittest.TestCase):
         self.assertIn("not loaded", trainer.failed("forward", {"model_id": two, "forward_input": {"data": DATA, "loss_fn": "cross_entropy"}}))
         trainer.done("unload_model", {"model_id": one})
         self.assertEqual(trainer.forward(trainer.create(seed=1), DATA), before, "the base is as it was")
+
+    def test_a_new_model_takes_the_place_of_an_old_one_and_compiles_nothing_anew(self) -> None:
+        trainer = self.files.trainer()
+        told, graphs = [], []
+        for _ in range(4):
+            model = trainer.create(seed=1)
+            self.assertEqual(list(trainer.adapters.peft.peft_config), ["nlac_0"])
+            trainer.backward(model, DATA)
+            trainer.step(model, 0.02)
+            told.append(trainer.forward(model, DATA))
+            # 0 where layers are not compiled.
+            graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+            trainer.done("unload_model", {"model_id": model})
+        self.assertEqual(told, told[:1] * 4)
+        self.assertEqual(graphs[1:], graphs[1:2] * 3)
+        one, two = trainer.create(seed=1), trainer.create(seed=2)
+        before = trainer.forward(two, DATA)
+        trainer.done("unload_model", {"model_id": one})
+        three = trainer.create(seed=1)
+        self.assertEqual([trainer.adapters.all[model].slot for model in (two, three)], ["nlac_1", "nlac_0"])
+        trainer.backward(three, DATA)
+        trainer.step(three, 0.02)
+        self.assertEqual(trainer.forward(three, DATA), told[0])
+        self.assertEqual(trainer.forward(two, DATA), before)
+        trainer.stop()
 
     def test_what_cannot_be_done_is_refused(self) -> None:
         trainer, model = self.trainer, self.trainer.create()

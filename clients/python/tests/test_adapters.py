@@ -121,3 +121,15 @@ def test_a_broken_archive(tmp_path: Path) -> None:
         with pytest.raises(NlacError, match="is broken"):
             unpack(io.BytesIO(broken), checkpoint(b""), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_takes_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        unpack(archive((member(TENSORS), b"t")), checkpoint(b"t"), tmp_path)
+    assert os.listdir(tmp_path) == []

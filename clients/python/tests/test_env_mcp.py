@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from served import Shop, Socket, post, serving
 
+from nlac.env import pool
+
 
 @pytest.fixture
 def url() -> Iterator[str]:
@@ -65,3 +67,14 @@ def test_frames(url: str) -> None:
         assert reply["type"] == "mcp"
         assert reply["data"]["result"]["data"] == {"price": 5}
         assert socket.ask("state")["data"]["step_count"] == 1
+
+
+def test_a_session_that_nobody_uses_makes_room(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten = rpc(url, "openenv/session/create")["session_id"]
+    assert rpc(url, "openenv/session/create")["code"] == -32000, "it may be in use"
+    monkeypatch.setattr(pool, "IDLE", -1.0)
+    name = rpc(url, "openenv/session/create")["session_id"]
+    assert rpc(url, "tools/list", session_id=forgotten)["code"] == -32602
+    with Socket(url, f"/ws?session_id={name}") as socket:
+        assert socket.ask("state")["type"] == "state"
+        assert rpc(url, "openenv/session/create")["code"] == -32000, "its WebSocket is there"

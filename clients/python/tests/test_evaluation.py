@@ -218,6 +218,26 @@ def test_asyncio(fake: Fake) -> None:
     assert len(fake.discarded) == 5
 
 
+def test_a_key_submits_an_evaluation_once() -> None:
+    keys: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers.get("idempotency-key"))
+        return httpx.Response(201, json=Fake().job())
+
+    settings = {"transport": httpx.MockTransport(answer)}
+    with nlac.Nlac("http://nlac", httpx_args=settings) as server:
+        assert server.evaluate(job=JOB, idempotency_key="nightly").id == JOB
+        server.evaluate(job=JOB)
+
+    async def main() -> None:
+        async with nlac.AsyncNlac("http://nlac", httpx_args=settings) as server:
+            await server.evaluate(job=JOB, idempotency_key="nightly")
+
+    asyncio.run(main())
+    assert keys == ["nightly", None, "nightly"]
+
+
 def test_a_real_server_answers_stores_the_result_and_learns_nothing(server: nlac.Nlac) -> None:
     gateway = {"kind": "gateway", "steps": 100_000}
     job = server.submit(tiny(environment=gateway, evaluation={"from": "external"}))

@@ -60,6 +60,11 @@ def _files(archive: BinaryIO, name: str) -> dict[str, bytes]:
 def _write(path: Path, content: bytes) -> None:
     """Under its name only when it is complete."""
     handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(part, path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(part, path)
+    except BaseException:
+        # A full disk needs the place.
+        os.unlink(part)
+        raise

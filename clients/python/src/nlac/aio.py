@@ -114,14 +114,21 @@ class AsyncNlac:
             ),
         )
 
-    async def evaluate(self, **evaluated: Unpack[Evaluated]) -> AsyncJob:
+    async def evaluate(
+        self, *, idempotency_key: str | None = None, **evaluated: Unpack[Evaluated]
+    ) -> AsyncJob:
         """Lets a checkpoint, a base model or a chat model play tasks, as a job that trains nothing.
 
-        `job.evaluation()` returns the results once the job is over.
+        `job.evaluation()` returns the results once the job is over. The same key submits once.
         """
-        body = evaluation_body(evaluated)
         return AsyncJob(
-            self, await self.ask(submit_evaluation.asyncio_detailed, client=self.rest, body=body)
+            self,
+            await self.ask(
+                submit_evaluation.asyncio_detailed,
+                client=self.rest,
+                body=evaluation_body(evaluated),
+                idempotency_key=idempotency_key or UNSET,
+            ),
         )
 
     async def job(self, id: Id) -> AsyncJob:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
@@ -10,7 +11,7 @@ from .agent_clients import AsyncAgentClients
 from .errors import NlacError
 from .rest.api.experience import give_reward
 from .rest.api.gateway import close_episode, discard_episode
-from .rest.models import EpisodeMade, EpisodeView
+from .rest.models import Ending, EpisodeMade, EpisodeView
 
 if TYPE_CHECKING:
     from .aio import AsyncNlac
@@ -20,7 +21,7 @@ class AsyncEpisode(AsyncAgentClients):
     """An open episode. As a context manager it is closed at the end of the block.
 
     A block that raises leaves a truncated episode: its steps are kept, and it has no reward. An episode
-    without a call is discarded.
+    without a call is discarded. If `close` got no answer, the end of the block tells the server again.
     """
 
     def __init__(self, server: AsyncNlac, made: EpisodeMade) -> None:
@@ -49,12 +50,13 @@ class AsyncEpisode(AsyncAgentClients):
         truncated: bool = False,
     ) -> EpisodeView:
         """Ends the episode. `messages` is what the agent was told after its last action."""
-        body = self.ending_body(reward, success, messages, truncated)
-        closed = await self._ask(
-            close_episode.asyncio_detailed, self.id, client=self._rest, body=body
-        )
-        self.is_open = False
-        return closed
+        return await self._close(self.ending_body(reward, success, messages, truncated))
+
+    async def _close(self, ending: Ending) -> EpisodeView:
+        with self.telling(ending):
+            return await self._ask(
+                close_episode.asyncio_detailed, self.id, client=self._rest, body=ending
+            )
 
     async def discard(self) -> None:
         """Throws the episode away: nothing is learned from it."""
@@ -73,7 +75,16 @@ class AsyncEpisode(AsyncAgentClients):
         if not self.is_open:
             return
         try:
-            await self.close(truncated=kind is not None)
+            await self._leave(failed=error is not None)
+        except NlacError as closing:
+            if error is None:
+                raise
+            # The error of the block is the one to be seen.
+            warnings.warn(self.left(closing), stacklevel=2)
+
+    async def _leave(self, failed: bool) -> None:
+        try:
+            await self._close(self.ending_of_block(failed))
         except NlacError as closing:
             if not self.has_no_step(closing):
                 raise

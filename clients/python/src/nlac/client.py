@@ -113,13 +113,22 @@ class Nlac:
             ),
         )
 
-    def evaluate(self, **evaluated: Unpack[Evaluated]) -> Job:
+    def evaluate(
+        self, *, idempotency_key: str | None = None, **evaluated: Unpack[Evaluated]
+    ) -> Job:
         """Lets a checkpoint, a base model or a chat model play tasks, as a job that trains nothing.
 
-        `job.evaluation()` returns the results once the job is over.
+        `job.evaluation()` returns the results once the job is over. The same key submits once.
         """
-        body = evaluation_body(evaluated)
-        return Job(self, self.ask(submit_evaluation.sync_detailed, client=self.rest, body=body))
+        return Job(
+            self,
+            self.ask(
+                submit_evaluation.sync_detailed,
+                client=self.rest,
+                body=evaluation_body(evaluated),
+                idempotency_key=idempotency_key or UNSET,
+            ),
+        )
 
     def job(self, id: Id) -> Job:
         return Job(self, self.ask(get_job.sync_detailed, as_uuid(id), client=self.rest))

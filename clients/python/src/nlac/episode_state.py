@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 from uuid import UUID
 
 from .errors import NlacError
+from .external_errors import is_technical
 from .rest.models import ChatMessage, Ending, EpisodeMade, LateReward, NewEpisode
 from .rest.types import UNSET
 from .wire import Id, as_uuid
@@ -43,6 +45,8 @@ class EpisodeState:
         self.is_open = True
         self._reward: float | None = None
         self._success: bool | None = None
+        self._untold: Ending | None = None
+        """The end that the server may not have heard."""
 
     @property
     def id(self) -> UUID:
@@ -89,6 +93,29 @@ class EpisodeState:
             success=UNSET if success is None else success,
             truncated=truncated,
         )
+
+    @contextmanager
+    def telling(self, ending: Ending) -> Iterator[None]:
+        """Keeps an end that the server may not have heard. Telling it twice does no harm."""
+        try:
+            yield
+        except BaseException as error:
+            refused = isinstance(error, NlacError) and not is_technical(error)
+            self._untold = None if refused else ending
+            raise
+        self.is_open = False
+        self._untold = None
+
+    def ending_of_block(self, failed: bool) -> Ending:
+        """What to tell at the end of a block: the end that may not have been heard, if there is one."""
+        if self._untold is not None:
+            return self._untold
+        return self.ending_body(None, None, (), truncated=failed)
+
+    def left(self, error: NlacError) -> str:
+        """The warning that a block that raised could not close the episode."""
+        idle = self.view.idle_seconds
+        return f"episode {self.id} was not closed, so it stays open for {idle} s: {error}"
 
     def has_no_step(self, error: NlacError) -> bool:
         """Whether it could not be closed because its agent called for nothing."""

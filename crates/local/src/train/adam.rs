@@ -34,7 +34,8 @@ impl Adam {
     }
 
     /// Takes one step on `tensors` by `gradients`, which are cleared. `decays[i]` tells whether tensor
-    /// i is subject to weight decay. Returns the norm of all gradients before clipping.
+    /// i is subject to weight decay. Returns the norm of all gradients before clipping. Where it is not finite, nothing
+    /// but the gradients has changed.
     pub fn step(
         &mut self,
         params: &AdamParams,
@@ -42,10 +43,16 @@ impl Adam {
         gradients: &mut [&mut Vec<f32>],
         decays: &[bool],
     ) -> f32 {
-        self.steps += 1;
         let squares: f64 =
             gradients.iter().flat_map(|g| g.iter()).map(|g| f64::from(*g) * f64::from(*g)).sum();
         let norm = squares.sqrt() as f32;
+        if !norm.is_finite() {
+            for gradient in gradients {
+                gradient.fill(0.0);
+            }
+            return norm;
+        }
+        self.steps += 1;
         let clip = if params.grad_clip_norm > 0.0 && norm > params.grad_clip_norm {
             params.grad_clip_norm / norm
         } else {
@@ -68,5 +75,28 @@ impl Adam {
             }
         }
         norm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gradient_that_is_not_finite_moves_nothing() {
+        let params = AdamParams {
+            learning_rate: 0.1,
+            beta1: 0.9,
+            beta2: 0.95,
+            eps: 1e-8,
+            weight_decay: 0.1,
+            grad_clip_norm: 1.0,
+        };
+        let mut adam = Adam::new([2].into_iter());
+        let (mut tensor, mut gradient) = (vec![1.0, 2.0], vec![f32::INFINITY, 1.0]);
+        let norm = adam.step(&params, &mut [&mut tensor], &mut [&mut gradient], &[true]);
+        assert!(!norm.is_finite());
+        assert_eq!((tensor, gradient), (vec![1.0, 2.0], vec![0.0, 0.0]));
+        assert_eq!(adam, Adam::new([2].into_iter()));
     }
 }

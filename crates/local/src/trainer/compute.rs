@@ -145,6 +145,11 @@ impl Compute {
                     weight_decay: adam.weight_decay,
                     grad_clip_norm: adam.grad_clip_norm,
                 });
+                if !stats.grad_norm.is_finite() {
+                    return Err("the gradient is not finite (NaN or infinity), so no step was taken. Lower the \
+                                learning rate, or clip gradients (grad_clip_norm)"
+                        .into());
+                }
                 json(&Stepped::new(stats.grad_norm, adam.learning_rate, stats.steps))
             }
             Operation::SaveState(path, name) => {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 
 from .definition import Definition
 from .session import Session, described
+
+IDLE = 900.0
+"""Seconds after which a session of MCP that nobody uses makes room: its client may be gone."""
 
 
 class NoSession(Exception):
@@ -26,10 +30,14 @@ class Pool:
         self._active = 0
         self._named: dict[str, Session] = {}
         """Sessions that MCP opened, by id."""
+        self._used: dict[str, float] = {}
+        """When each was asked for last."""
         self._attached: set[str] = set()
 
     async def open(self) -> Session:
         """A session with a new instance. Raises `NoSession`."""
+        if self._active >= self._limit:
+            await self._make_room()
         if self._active >= self._limit:
             raise NoSession(
                 "CAPACITY_REACHED",
@@ -60,14 +68,15 @@ class Pool:
         """Opens a session for MCP, and returns its id."""
         session, name = await self.open(), str(uuid.uuid4())
         self._named[name] = session
+        self._used[name] = time.monotonic()
         return name
 
     def named(self, name: str) -> Session:
         """A session of MCP. Raises `NoSession`."""
-        try:
-            return self._named[name]
-        except KeyError:
-            raise NoSession("SESSION_ERROR", f"Unknown session_id: {name}") from None
+        if name not in self._named:
+            raise NoSession("SESSION_ERROR", f"Unknown session_id: {name}")
+        self._used[name] = time.monotonic()
+        return self._named[name]
 
     def attach(self, name: str) -> Session:
         """A session of MCP for a WebSocket, which then ends it. Raises `NoSession`."""
@@ -81,13 +90,28 @@ class Pool:
     async def detach(self, name: str) -> None:
         """Closes a session whose WebSocket has left, as nobody may ever close it otherwise."""
         self._attached.discard(name)
-        await self.close(self._named.pop(name))
+        await self._drop(name)
 
     async def close_named(self, name: str) -> bool:
         """Closes a session of MCP, or leaves that to its WebSocket. True if it is closed."""
-        session = self.named(name)
+        self.named(name)
         if name in self._attached:
             return False
-        del self._named[name]
-        await self.close(session)
+        await self._drop(name)
         return True
+
+    async def _drop(self, name: str) -> None:
+        del self._used[name]
+        await self.close(self._named.pop(name))
+
+    async def _make_room(self) -> None:
+        """Closes the sessions of MCP that nobody uses."""
+        for name in list(self._named):
+            # Others may use or close it while one before it is closed.
+            if name in self._named and self._is_idle(name):
+                await self._drop(name)
+
+    def _is_idle(self, name: str) -> bool:
+        if name in self._attached or self._named[name].busy:
+            return False
+        return time.monotonic() - self._used[name] > IDLE

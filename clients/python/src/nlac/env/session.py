@@ -51,6 +51,11 @@ class Session:
         # A WebSocket and MCP's requests may share the session.
         self._turn = asyncio.Lock()
 
+    @property
+    def busy(self) -> bool:
+        """Whether it answers somebody now."""
+        return self._turn.locked()
+
     async def open(self) -> None:
         """Makes the instance. Raises what its constructor raises."""
         self._instance = await self._worker.call(self._definition.make)

@@ -1,0 +1,55 @@
+"""Who may ask, and how much they may send. Both are decided before a body is read."""
+
+from __future__ import annotations
+
+import secrets
+
+from fastapi import HTTPException
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST = 256 << 20
+"""Largest body in bytes."""
+
+
+class Access:
+    """Asks for the key in X-API-Key, where there is one, and reads no body that is too large."""
+
+    def __init__(self, app: ASGIApp, key: str | None) -> None:
+        self.app = app
+        self.key = key.encode() if key else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        # A header is bytes, which Starlette reads as Latin-1.
+        given = headers.get("x-api-key", "").encode("latin-1")
+        if self.key is not None and not secrets.compare_digest(given, self.key):
+            await _refusal(401, "X-API-Key is missing or wrong")(scope, receive, send)
+            return
+        announced = headers.get("content-length", "")
+        if announced.isdecimal() and int(announced) > MOST:
+            await _refusal(413, _too_large())(scope, receive, send)
+            return
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > MOST:
+                raise HTTPException(413, _too_large())
+            return message
+
+        await self.app(scope, counted, send)
+
+
+def _too_large() -> str:
+    return f"the body has more than {MOST} bytes; send fewer data in a request"
+
+
+def _refusal(status: int, detail: str) -> JSONResponse:
+    return JSONResponse({"detail": detail}, status)
