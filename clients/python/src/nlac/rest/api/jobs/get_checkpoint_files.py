@@ -49,6 +49,11 @@ def _parse_response(
 
         return response_409
 
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
     if client.raise_on_unexpected_status:
         raise errors.UnexpectedStatus(response.status_code, response.content)
     else:
@@ -71,7 +76,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[File | Problem]:
-    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+    """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
      With `Range` and `If-Range`, a download that broke off is resumed.
 
@@ -102,7 +107,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> File | Problem | None:
-    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+    """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
      With `Range` and `If-Range`, a download that broke off is resumed.
 
@@ -128,7 +133,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[File | Problem]:
-    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+    """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
      With `Range` and `If-Range`, a download that broke off is resumed.
 
@@ -157,7 +162,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> File | Problem | None:
-    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+    """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
      With `Range` and `If-Range`, a download that broke off is resumed.
 
