@@ -84,8 +84,14 @@ pub(in crate::api) async fn close(
     let opened = opened.ok_or_else(|| Problem::not_found("episode of an agent", id))?;
     match opened.state {
         OpenedState::Open => {}
-        // The client may not have received the first answer.
-        OpenedState::Ended => return Ok(Json(one(&mut tx, id).await?.into())),
+        OpenedState::Ended => {
+            let ended = one(&mut tx, id).await?;
+            if ended.truncated_by == Some(TruncatedBy::Idle) {
+                return Err(too_late(opened.idle_seconds));
+            }
+            // The client may not have received the first answer.
+            return Ok(Json(ended.into()));
+        }
         OpenedState::Discarded => return Err(over(OpenedState::Discarded)),
     }
     if opened.calls == 0 {
@@ -124,6 +130,16 @@ pub(in crate::api) async fn discard(
     }
     tx.commit().await.map_err(StoreError::from)?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// An end that would be lost: the service has ended the episode without it.
+fn too_late(idle_seconds: i32) -> Problem {
+    let detail = format!(
+        "the episode was truncated after {idle_seconds} seconds without a call, so this end is not stored"
+    );
+    Problem::conflict(detail)
+        .code(ProblemCode::EpisodeOver)
+        .remedy("give the next episode a larger `idle_seconds`")
 }
 
 fn over(state: OpenedState) -> Problem {

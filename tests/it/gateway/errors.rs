@@ -107,5 +107,8 @@ async fn an_idle_episode_is_truncated_and_a_discarded_one_teaches_nothing() {
         (&json!("truncated"), &Value::Null)
     );
     assert_eq!(service.get(&format!("/v1/episodes/{}", discarded.id())).await.0, 404);
+    let late = format!("/v1/episodes/{}/close", idle.id());
+    let (status, refused) = service.post(&late, &json!({ "reward": 1.0 })).await;
+    assert_eq!((status, &refused["code"]), (409, &json!("episode_over")), "{refused}");
     service.stop().await;
 }
