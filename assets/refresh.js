@@ -63,6 +63,7 @@ document.addEventListener("htmx:afterRequest", () => {
   focused = undefined;
   timeline();
 });
+timeline();
 
 // A part that cannot refresh shows old data, so the page says so.
 const notice = document.querySelector("#stale");
