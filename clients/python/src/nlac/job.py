@@ -128,14 +128,20 @@ class Job(JobState):
             against=UNSET if against is None else as_uuid(against),
         )
 
-    def metrics(self, name: str | None = None) -> list[Metric]:
-        """The time series, or one of them, such as `eval.success`, by name, iteration and temperature."""
+    def metrics(
+        self, name: str | None = None, *, from_iteration: int | None = None
+    ) -> list[Metric]:
+        """The time series, or one of them, such as `eval.success`, by name, iteration and temperature.
+
+        With `from_iteration`, only values of this iteration and later ones.
+        """
         values = pages.rows(
             lambda after, size: self._ask(
                 list_metrics.sync_detailed,
                 self.id,
                 client=self._rest,
                 name=name or UNSET,
+                from_iteration=UNSET if from_iteration is None else from_iteration,
                 after=after,
                 limit=size,
             ),

@@ -45,9 +45,9 @@ def points(job: Job, after: int = -1) -> Iterator[Point]:
     ended = {row.index: row.finished_at for row in job.iterations()}
     by_step: defaultdict[int, dict[str, float]] = defaultdict(dict)
     usual = job.spec["evaluation"]["temperature"]
-    for metric in job.metrics():
+    for metric in job.metrics(from_iteration=after + 1):
         by_step[metric.iteration][_series(metric, usual)] = metric.value
-    for step in sorted(step for step in by_step if step > after):
+    for step in sorted(by_step):
         at = ended.get(step)
         if at is None and not job.over:
             return
