@@ -89,7 +89,7 @@ pub struct Archive(Vec<u8>);
 
 /// Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 ///
-/// With `Range` and `If-Range`, a download that broke off is resumed.
+/// The headers `Range` and `If-Range` resume an interrupted download.
 #[utoipa::path(
     get, path = "/v1/checkpoints/{id}/files", tag = "jobs", operation_id = "get_checkpoint_files",
     params(("id" = CheckpointId, Path)),

@@ -99,7 +99,7 @@ pub struct ImportQuery {
     format: Option<LogFormat>,
     /// Score to use as the reward, if a log has several.
     score: Option<String>,
-    /// Reward of the last action, for episodes without a reward in the log. Without it, that reward is pending.
+    /// Reward of the last action, for episodes without a reward in the log. By default this reward is pending.
     #[param(minimum = -1e9, maximum = 1e9)]
     reward: Option<f64>,
 }
@@ -200,12 +200,12 @@ pub(super) async fn episodes(
     ),
     request_body(
         content = String, content_type = "application/x-ndjson",
-        description = "In nlac's own format one episode per line: `messages` in chat format (tool calls included) or, \
-                       if the agent rewrote its history, `steps` with the `messages` and the `reply` of each call; \
-                       and `rewards` per action (null where one is pending), `return`, `success` or \
-                       `\"pending\": true`; optionally `id`, `task`, `model`, `tools`, `truncated`. In another \
-                       `format` the log as it is, as lines or as one JSON document; an episode must be whole in one \
-                       request. 32 MiB at most."
+        description = "In nlac's own format, each line is an episode. It has `messages` in chat format (tool calls \
+                       included) or, if the agent rewrote its history, `steps` with the `messages` and the `reply` \
+                       of each call. It also has `rewards` per action (null where one is pending), `return`, \
+                       `success` or `\"pending\": true`. It can have `id`, `task`, `model`, `tools` and `truncated`. \
+                       In another `format`, the body is the log as it is: lines, or one JSON document. An episode \
+                       must be whole in one request. 32 MiB at most."
     ),
     responses(
         (status = 200, description = "Result of the import", body = ImportReport),

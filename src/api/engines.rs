@@ -82,7 +82,7 @@ pub struct PutEngine {
     #[garde(inner(range(min = 1, max = 600_000)))]
     #[schema(minimum = 1, maximum = 600_000)]
     hedge_ms: Option<i32>,
-    /// Limits on what is asked of each replica. What is left out follows the engine.
+    /// Limits on the requests to each replica. A limit that you leave out has its default.
     #[garde(dive)]
     #[serde(default)]
     limits: EngineLimits,

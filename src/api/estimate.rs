@@ -21,7 +21,7 @@ pub struct Estimated {
     /// Estimated cost.
     #[serde(flatten)]
     pub(super) estimate: Estimate,
-    /// Warnings of a submission.
+    /// Warnings that a submission would return.
     pub(super) warnings: Vec<String>,
 }
 

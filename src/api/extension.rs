@@ -25,19 +25,19 @@ use crate::{
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct Extension {
-    /// Iterations in all.
+    /// Total number of iterations.
     #[garde(inner(range(min = 1, max = 100_000)))]
     #[schema(minimum = 1, maximum = 100_000)]
     iterations: Option<u32>,
-    /// Optimizer steps in all.
+    /// Total number of optimizer steps.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     optimizer_steps: Option<u64>,
-    /// Environment steps in all.
+    /// Total number of environment steps.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     env_steps: Option<u64>,
-    /// Tokens generated and trained on in all.
+    /// Total number of generated and trained tokens.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     tokens: Option<u64>,
@@ -103,7 +103,7 @@ impl Extension {
         (status = 409, body = Problem, description = "It has failed, was cancelled, or trains nothing, or another job has its engine", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "No larger budget, or one that is spent already", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "The budget is not larger, or it is already used up", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn extend(

@@ -45,9 +45,9 @@ pub struct ExternalResult {
     mean_return: Option<f64>,
 }
 
-/// Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
-/// checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of the
-/// same checkpoint replaces the first.
+/// Posts the evaluation result of a checkpoint that you measured outside nlac. The posted results decide
+/// which checkpoint is the best. The guard `regression` reads the result at the end of the next iteration. A
+/// second result of the same checkpoint replaces the first.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/evaluations", tag = "jobs", operation_id = "post_external_evaluation",
     params(("id" = JobId, Path)), request_body = ExternalResult,

@@ -187,7 +187,7 @@ pub(super) async fn resume(
     change(&state, id, &from, JobStatus::Running, EventKind::Resumed, "the job was resumed").await
 }
 
-/// Cancels a job for good. Running work is dropped.
+/// Cancels a job. The service drops its running work, and the job cannot be resumed.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/cancel", tag = "jobs", operation_id = "cancel_job",
     params(("id" = JobId, Path)),

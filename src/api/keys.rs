@@ -213,7 +213,7 @@ async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyRow, Problem
     found.ok_or_else(|| Problem::not_found("key", id))
 }
 
-/// Revokes an API key at once and for good, with all its sessions.
+/// Revokes an API key and all its sessions immediately. This cannot be undone.
 #[utoipa::path(
     delete, path = "/v1/keys/{id}", tag = "access", operation_id = "revoke_key",
     params(("id" = KeyId, Path)),

@@ -55,7 +55,7 @@ pub struct PutTrainer {
     #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
     #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_TINKER")]
     api_key_env: Option<String>,
-    /// Limits on what is asked of it. What is left out has its default.
+    /// Limits on the requests to the trainer. A limit that you leave out has its default.
     #[garde(dive)]
     #[serde(default)]
     limits: TrainerLimits,

@@ -63,13 +63,14 @@ pub enum Command {
     /// Reads nlac's own format and the formats of OpenAI, Anthropic, OpenTelemetry, Langfuse, LangSmith and tau-bench. Prints
     /// each rejected record with its place and reason. A second import of the same episodes changes nothing.
     Import(ImportArgs),
-    /// Export what a job learned from as training data for other tools: JSON lines or Parquet.
+    /// Export the transitions of a job as training data for other tools: JSON lines or Parquet.
     Export(ExportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
     /// Estimate how fast a job would be on GPU fleets of several sizes, what limits it, and what it costs.
     ///
-    /// Needs no service. The cost of a job on your registered engine and trainer: `nlac jobs submit --estimate`.
+    /// The command needs no service. `nlac jobs submit --estimate` estimates a job on your registered engine
+    /// and trainer.
     Estimate(EstimateArgs),
     /// Submit, watch, pause, resume, extend, cancel and delete jobs, and read what happened in them.
     Jobs(JobsArgs),
@@ -127,8 +128,8 @@ pub struct DoctorArgs {
     /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Directory that this machine and the engines see: under the same path, or as the `adapter_dir` of an engine
-    /// that has one. The test writes an adapter there and removes it at the end.
+    /// Directory that this machine and the engines share. An engine sees it under the same path, or as its
+    /// registered `adapter_dir`. The test writes an adapter there and removes it at the end.
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     pub shared: PathBuf,
 }
@@ -136,10 +137,12 @@ pub struct DoctorArgs {
 /// Arguments of `nlac sync`.
 #[derive(Debug, Args)]
 pub struct SyncArgs {
-    /// Registered name of the engine. Its adapter_dir must be DIR as the engine sees it.
+    /// Registered name of the engine. The engine's `adapter_dir` must be the path of DIR on the engine's
+    /// machine.
     #[arg(long)]
     pub engine: String,
-    /// Directory that nothing else uses. The command deletes adapters there that no job needs any more.
+    /// Directory for the copies. Use it for nothing else: the command deletes adapters there that no job
+    /// needs any more.
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
     /// The service.
@@ -185,7 +188,7 @@ pub struct DemoArgs {
 pub enum Algorithm {
     /// Natural Language Actor-Critic.
     Nlac,
-    /// Language values of several actions, and the best action by them.
+    /// Natural language reinforcement learning: values several actions in words, and learns the best one.
     Nlrl,
     /// Imitates the successful episodes of the policy.
     RejectionFineTuning,
@@ -217,8 +220,8 @@ pub enum AblationArg {
 /// Arguments of `nlac import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// Log files, also compressed by gzip; directories, whose .json, .jsonl and .ndjson files (also .gz) are read; or
-    /// `-` for standard input.
+    /// Log files (plain or .gz), directories, or `-` for standard input. In a directory, the command reads
+    /// the files that end in .json, .jsonl or .ndjson, also with .gz.
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Dataset to add to. It is created if it does not exist.
@@ -230,7 +233,7 @@ pub struct ImportArgs {
     /// Score to use as the reward, if a log has several.
     #[arg(long, value_name = "NAME")]
     pub score: Option<String>,
-    /// Reward of the last action, for episodes without a reward in the log. Without it, that reward is pending.
+    /// Reward of the last action, for episodes without a reward in the log. By default this reward is pending.
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub reward: Option<f64>,
     /// The service.
@@ -356,14 +359,14 @@ pub struct EstimateArgs {
 pub struct ExperimentPage {
     /// An experiment file, or a file that lists several experiment files as `worlds`.
     pub file: PathBuf,
-    /// Markdown page. The command replaces what stands between the lines `<!-- results: NAME -->` and
+    /// Markdown page. The command replaces the text between the lines `<!-- results: NAME -->` and
     /// `<!-- end of results -->`, where NAME is the name of an experiment.
     #[arg(long)]
     pub page: PathBuf,
     /// Directory for the figures, relative to the directory of the page.
     #[arg(long, default_value = "images")]
     pub images: PathBuf,
-    /// Directory of the results. The default is that of `nlac experiment run`.
+    /// Directory of the results. The default is the same as for `nlac experiment run`.
     #[arg(long)]
     pub out: Option<PathBuf>,
 }

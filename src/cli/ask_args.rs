@@ -31,7 +31,7 @@ pub enum AskCommand {
         /// Action to judge.
         #[command(flatten)]
         judged: CritiqueArgs,
-        /// Maximum number of rounds. The default is that of the job. A verdict Yes ends them.
+        /// Maximum number of rounds. The default comes from the job. A verdict Yes ends the rounds.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
         rounds: Option<u32>,
     },

@@ -45,10 +45,10 @@ pub enum EnvironmentsCommand {
     },
     /// Play test episodes on a registered environment and report problems.
     ///
-    /// The episodes are played from this machine, not through the service. The command checks that episodes
+    /// The command plays the episodes from this machine, not through the service. It checks that episodes
     /// begin and end, that rewards vary, that the same task, seed and actions give the same episode, that
     /// training contains no held-out task, that steps are fast, and that the server has as many sessions as
-    /// registered. Each failed check says what to change. The exit status is then 1.
+    /// registered. If a check fails, the command says what to change, and exits with status 1.
     Check(CheckArgs),
 }
 

@@ -147,7 +147,7 @@ pub struct CloseArgs {
     /// Whether the episode solved the task, if known.
     #[arg(long, value_name = "true|false")]
     pub success: Option<bool>,
-    /// Something outside of the task cut the episode. It then counts as not solved.
+    /// The episode was cut by something outside the task. A truncated episode counts as not solved.
     #[arg(long)]
     pub truncated: bool,
 }

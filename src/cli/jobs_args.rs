@@ -63,7 +63,7 @@ pub enum JobsCommand {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// List what was measured in a job, by name, iteration and temperature.
+    /// List the metrics of a job, by name, iteration and temperature.
     Metrics(MetricsArgs),
     /// List the events of a job, oldest first.
     Events {
@@ -90,10 +90,10 @@ pub enum JobsCommand {
         #[command(flatten)]
         budget: Limits,
     },
-    /// Write a report on a job as one HTML file, to be kept or sent.
+    /// Write a report on a job as one HTML file that you can keep or send.
     ///
-    /// The file has no scripts, no links and no secrets: success curve, evaluations, guards, events, sample critiques,
-    /// spec and provenance.
+    /// The file contains the success curve, evaluations, guards, events, sample critiques, spec and
+    /// provenance. It has no scripts, no links and no secrets.
     Report {
         /// Id of the job.
         id: JobId,
@@ -101,7 +101,7 @@ pub enum JobsCommand {
         #[arg(long, value_name = "FILE", default_value = "report.html")]
         out: PathBuf,
     },
-    /// Cancel a job for good.
+    /// Cancel a job. You cannot resume it.
     Cancel {
         /// Id of the job.
         id: JobId,
@@ -141,7 +141,7 @@ pub struct SubmitArgs {
 pub struct MetricsArgs {
     /// Id of the job.
     pub id: JobId,
-    /// Series to show, separated by commas, such as `eval.success,critic.loss`. The default is all.
+    /// Metrics to show, separated by commas, such as `eval.success,critic.loss`. The default is all.
     #[arg(long, value_name = "NAMES")]
     pub name: Option<String>,
     /// Only values of this iteration and later ones.
@@ -158,23 +158,23 @@ pub struct MetricsArgs {
     pub before: Option<String>,
 }
 
-/// Limits of a budget. Limits that are not given stay.
+/// Limits of a budget. Limits that you leave out stay as they are.
 #[derive(Debug, Clone, Args, Serialize)]
 #[group(required = true, multiple = true)]
 pub struct Limits {
-    /// Iterations in all.
+    /// Total number of iterations.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
-    /// Optimizer steps in all.
+    /// Total number of optimizer steps.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer_steps: Option<u64>,
-    /// Environment steps in all.
+    /// Total number of environment steps.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env_steps: Option<u64>,
-    /// Tokens generated and trained on in all.
+    /// Total number of generated and trained tokens.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,

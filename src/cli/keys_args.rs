@@ -48,7 +48,7 @@ pub enum KeysCommand {
         #[arg(long)]
         all: bool,
     },
-    /// Revoke an API key at once and for good.
+    /// Revoke an API key immediately. You cannot undo this.
     Revoke {
         /// Id or name of the key.
         key: String,

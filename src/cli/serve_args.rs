@@ -22,7 +22,7 @@ const GIGABYTE: u64 = 1_000_000_000;
 /// The database and the data directory.
 #[derive(Debug, Clone, Args)]
 pub struct DatabaseArgs {
-    /// Directory of all data: database, adapters, models.
+    /// Directory of all data: private database, adapters, models.
     #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
     /// Your own Postgres. By default nlac runs a private one in the data directory.
@@ -50,8 +50,9 @@ pub struct ServeArgs {
     /// Address and port of the API and the dashboard.
     #[arg(long, env = "NLAC_LISTEN", default_value = "127.0.0.1:8470")]
     pub listen: SocketAddr,
-    /// Role of this server; repeat it for several. `api` answers requests, `scheduler` plans work and checks engines,
-    /// `worker` does the work. Servers of one database need each role at least once. By default a server has all.
+    /// Role of this server. Repeat the option for several. `api` answers requests, `scheduler` plans work and
+    /// checks engines, `worker` does the work. At least one server of a database must have each role. By
+    /// default a server has all roles.
     #[arg(
         long = "role",
         env = "NLAC_ROLES",
@@ -70,9 +71,9 @@ pub struct ServeArgs {
     /// The database and the data directory.
     #[command(flatten)]
     pub database: DatabaseArgs,
-    /// Where adapters lie, for all servers of one database: a directory that servers and engines share, or
-    /// `s3://BUCKET/PREFIX`. Credentials come from the usual AWS_* variables. By default adapters lie in the data
-    /// directory.
+    /// Storage of adapters for all servers of one database: a directory that servers and engines share, or
+    /// `s3://BUCKET/PREFIX`. Credentials come from the usual AWS_* variables. The default is a directory in
+    /// the data directory.
     #[arg(long, env = "NLAC_BUCKET", value_name = "DIR|URL")]
     pub bucket: Option<Place>,
     /// Region of the bucket. By default it comes from AWS_REGION.
@@ -103,8 +104,8 @@ pub struct ServeArgs {
     /// twenty-questions-base or playground-base.
     #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR|NAME")]
     pub base_model: Option<BaseModel>,
-    /// Key from which the secrets of webhooks and the keys of agents are derived. Servers with the same database
-    /// need the same key. By default the first server generates one and keeps it in the database.
+    /// Key from which nlac derives the secrets of webhooks and the keys of agents. Servers with the same
+    /// database need the same key. By default the first server generates one and keeps it in the database.
     #[arg(long, env = "NLAC_SERVICE_KEY", value_name = "KEY", hide_env_values = true)]
     pub service_key: Option<String>,
     /// Host name under which a proxy serves this service. While sign-in is off, the service rejects requests

@@ -67,8 +67,8 @@ pub struct PutArgs {
     /// Seconds within which the result of an operation must be there, compilation included. The default is 900.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub operation_seconds: Option<u32>,
-    /// Maximum size of an answer in MiB. As JSON, the log-probabilities of a million tokens take about 30. The default is
-    /// 256.
+    /// Maximum size of an answer in MiB. As JSON, the log-probabilities of a million tokens take about 30
+    /// MiB. The default is 256.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub answer_mib: Option<u32>,
 }

@@ -65,12 +65,12 @@ pub struct Limits {
     pub generation_seconds: u32,
     /// Deadline of loading an adapter in seconds. The first use of an adapter compiles kernels on some engines.
     pub load_seconds: u32,
-    /// Deadline of everything else in seconds.
+    /// Deadline of every other request in seconds.
     pub control_seconds: u32,
     /// Continuations in a scoring request.
     pub score_batch: u32,
-    /// Number of times that loading is tried while the engine does not see the adapter's files. The pauses are from a
-    /// quarter of a second on, twice as long each time.
+    /// Number of attempts to load an adapter while the engine does not see its files. The first pause between
+    /// attempts is a quarter of a second, and each further pause is twice as long.
     pub load_attempts: u32,
 }
 

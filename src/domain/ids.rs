@@ -40,7 +40,7 @@ macro_rules! id {
 
 id!(/// A submitted job.
     JobId);
-id!(/// One round of a job's loop.
+id!(/// One pass through a job's loop.
     IterationId);
 id!(/// A leased unit of work.
     WorkItemId);

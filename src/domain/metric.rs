@@ -39,7 +39,8 @@ pub mod names {
         EVAL_UNREADABLE = "eval.unreadable", Share, Healthy::below(0.1);
         /// Mean return of the held-out episodes that were not truncated.
         EVAL_RETURN = "eval.return", Number;
-        /// Share of collected episodes that solve their task: technical failures do not count, truncated episodes do.
+        /// Share of collected episodes that solve their task, without technical failures; a truncated episode counts as
+        /// not solved.
         COLLECT_SUCCESS = "collect.success", Share;
         /// Share of collected episodes that were truncated.
         COLLECT_TRUNCATED = "collect.truncated", Share, Healthy::below(0.3);

@@ -16,7 +16,8 @@ pub struct TrainerLimits {
     #[garde(inner(range(min = 1, max = 86_400)))]
     #[schema(minimum = 1, maximum = 86_400)]
     pub operation_seconds: Option<u32>,
-    /// Maximum size of an answer, MiB. As JSON, the log-probabilities of a million tokens take about 30. The default is 256.
+    /// Maximum size of an answer in MiB. As JSON, the log-probabilities of a million tokens take about 30
+    /// MiB. The default is 256.
     #[garde(inner(range(min = 1, max = 16_384)))]
     #[schema(minimum = 1, maximum = 16_384)]
     pub answer_mib: Option<u32>,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 text_enum!(
-    /// How an agent's episode stands.
+    /// State of an agent's episode.
     OpenedState {
         /// Its agent may call the model.
         Open = "open",

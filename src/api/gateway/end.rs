@@ -41,7 +41,7 @@ pub struct Ending {
     #[serde(default)]
     #[garde(skip)]
     success: Option<bool>,
-    /// Something outside of the task cut the episode. It then counts as not solved.
+    /// The episode was cut by something outside the task. A truncated episode counts as not solved.
     #[serde(default)]
     #[garde(skip)]
     truncated: bool,

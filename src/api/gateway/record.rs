@@ -35,16 +35,16 @@ pub struct NewRecording {
     #[garde(length(min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100)]
     engine: String,
-    /// The dataset that the episode is added to when it ends. It is made if it is not there.
+    /// Dataset that the episode is added to when it ends. It is created if it does not exist.
     #[garde(pattern("^[a-z0-9-]{1,63}$"))]
     #[schema(pattern = "^[a-z0-9-]{1,63}$", example = "production")]
     dataset: String,
-    /// The task, by a name of yours: success is counted by it.
+    /// Name of the task, of your choice. Success is counted per task.
     #[serde(default)]
     #[garde(length(max = 500))]
     #[schema(max_length = 500)]
     task: String,
-    /// Most calls. Further ones fail, so that an agent in an endless loop ends.
+    /// Maximum number of calls. The service rejects further calls, so that an agent in an endless loop stops.
     #[serde(default = "calls")]
     #[garde(range(min = 1, max = 2_000))]
     #[schema(minimum = 1, maximum = 2_000, default = 200)]

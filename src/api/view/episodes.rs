@@ -26,7 +26,7 @@ pub struct EpisodeView {
     pub source: Source,
     /// Job whose iteration played it; null unless it is a rollout.
     pub job_id: Option<JobId>,
-    /// Number of that iteration.
+    /// Index of the iteration that played it; null unless it is a rollout.
     pub iteration: Option<i32>,
     /// Purpose: training or evaluation; null unless it is a rollout.
     pub purpose: Option<Purpose>,

@@ -49,7 +49,7 @@ pub struct JobView {
     pub units: Option<i64>,
     /// Success of the untrained adapter on held-out episodes, at the spec's temperature.
     pub success_before: Option<f64>,
-    /// Newest such success.
+    /// Newest success on held-out episodes, at the spec's temperature.
     pub success: Option<f64>,
     /// Promoted checkpoint; null if there is none.
     pub promoted_checkpoint_id: Option<CheckpointId>,

@@ -135,8 +135,8 @@ pub struct NlacSpec {
     /// How the target weights follow the online weights.
     #[garde(dive)]
     pub target: TargetUpdate,
-    /// Rewrites the reasoning of each target so that it cites nothing that only hindsight knows. The prompt set needs
-    /// a `corrector`. By default this is on if the model reasons before it predicts.
+    /// Rewrites the reasoning of each target so that it cites nothing that only the next observation shows.
+    /// The prompt set needs a `corrector`. By default this is on if the model reasons before it predicts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(skip)]
     pub correct_reasoning: Option<bool>,

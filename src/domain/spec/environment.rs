@@ -38,7 +38,7 @@ pub enum EnvironmentSpec {
         #[garde(length(min = 1, max = 100))]
         #[schema(min_length = 1, max_length = 100)]
         oracle: String,
-        /// Most tokens of an answer, with the reasoning of a model that reasons.
+        /// Maximum number of tokens of an answer, reasoning included.
         #[serde(default = "default_partner_tokens")]
         #[garde(range(min = 16, max = 65_536))]
         #[schema(minimum = 16, maximum = 65_536, default = 256)]
@@ -147,7 +147,7 @@ pub struct TauBenchSpec {
     /// Who plays the user.
     #[garde(dive)]
     pub user: TauUser,
-    /// Most tokens of what an engine says as the user, with the reasoning of a model that reasons.
+    /// Maximum number of tokens of a message that an engine writes as the user, reasoning included.
     #[serde(default = "default_partner_tokens")]
     #[garde(range(min = 16, max = 65_536))]
     #[schema(minimum = 16, maximum = 65_536, default = 256)]

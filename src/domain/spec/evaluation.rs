@@ -35,18 +35,18 @@ pub struct EvaluationSpec {
     /// Source of the success rate. The other settings here apply only to `environment`.
     #[garde(skip)]
     pub from: EvaluationSource,
-    /// Iterations between evaluations. The first and the last round are always evaluated.
+    /// Iterations between evaluations. The first and the last iteration are always evaluated.
     #[garde(range(min = 1, max = 100_000))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub every: u32,
     /// Tasks to play. Use `train` while you choose settings, so that the held-out tasks stay unseen.
     #[garde(skip)]
     pub tasks: TaskSplit,
-    /// Number of episodes in the first and the last round.
+    /// Number of episodes in the first and the last evaluation.
     #[garde(range(min = 1, max = 100_000))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub episodes: u32,
-    /// Number of episodes in between.
+    /// Number of episodes in every other evaluation.
     #[garde(range(min = 1, max = 100_000))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub interim_episodes: u32,
@@ -54,7 +54,7 @@ pub struct EvaluationSpec {
     #[garde(range(min = 0.0, max = 2.0))]
     #[schema(minimum = 0.0, maximum = 2.0)]
     pub temperature: f32,
-    /// Additional temperatures, in the first and the last round only.
+    /// Additional temperatures, only in the first and the last evaluation.
     #[garde(length(max = 8), inner(range(min = 0.0, max = 2.0)))]
     #[schema(max_items = 8)]
     pub also: Vec<f32>,

@@ -303,8 +303,8 @@ pub struct OptimizerSpec {
 }
 
 /// What the loss of a minibatch averages over. Weights of examples (λ, importance) scale the loss and are not
-/// part of the mean. Adam is almost insensitive to a scale that all examples share; clipping and the ratio of
-/// the weights are not.
+/// part of the mean. A scale that all examples share has almost no effect on Adam, but it changes how often
+/// gradients are clipped. The ratio of the weights has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossMean {
@@ -320,10 +320,11 @@ pub enum LossMean {
 )]
 #[serde(default, deny_unknown_fields)]
 pub struct PipelineSpec {
-    /// Maximum number of versions by which the acting adapters may be older than the trained one. 0 runs one
+    /// Maximum number of versions by which the acting adapter may be older than the trained one. 0 runs one
     /// phase after the other, and the same seed gives the same result. From 1 on, the next iterations collect
-    /// and annotate while this one learns. From 2 on, annotation is one version less behind. This delay adds
-    /// to each step by which an outcome moves back through an episode.
+    /// and annotate while this one learns. From 2 on, the annotating adapter may be one version less old than
+    /// the acting one: an old adapter in annotation delays each step by which an outcome moves back through
+    /// an episode.
     #[garde(range(max = 16))]
     #[schema(maximum = 16)]
     pub max_staleness: u32,

@@ -12,7 +12,7 @@ pub struct ReplaySpec {
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub batch: u32,
-    /// Maximum number of transitions in the buffer. The oldest leave first. Each needs about 100 bytes of
+    /// Maximum number of transitions in the buffer. The oldest leave first. Each needs about 120 bytes of
     /// memory while an iteration draws its batch.
     #[garde(range(min = 1, max = 10_000_000))]
     #[schema(minimum = 1, maximum = 10_000_000)]
