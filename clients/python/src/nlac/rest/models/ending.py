@@ -25,7 +25,7 @@ class Ending:
     success: bool | None | Unset = UNSET
     """ Whether the episode solved its task, if known. """
     truncated: bool | Unset = UNSET
-    """ Something outside of the task cut the episode. It then counts as not solved. """
+    """ The episode was cut by something outside the task. A truncated episode counts as not solved. """
 
     def to_dict(self) -> dict[str, Any]:
         messages: list[dict[str, Any]] | Unset = UNSET

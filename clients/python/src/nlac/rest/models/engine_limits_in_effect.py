@@ -14,15 +14,14 @@ class EngineLimitsInEffect:
     """Limits of a replica in effect."""
 
     control_seconds: int
-    """ Deadline of everything else in seconds. """
+    """ Deadline of every other request in seconds. """
     generation_seconds: int
     """ Deadline of a generation in seconds. """
     in_flight: int
     """ Texts in flight at a time. The engine's own queue may have no bound. """
     load_attempts: int
-    """ Number of times that loading is tried while the engine does not see the adapter's files. The pauses are from
-    a
-    quarter of a second on, twice as long each time. """
+    """ Number of attempts to load an adapter while the engine does not see its files. The first pause between
+    attempts is a quarter of a second, and each further pause is twice as long. """
     load_seconds: int
     """ Deadline of loading an adapter in seconds. The first use of an adapter compiles kernels on some engines. """
     score_batch: int

@@ -51,7 +51,7 @@ class EpisodeMade:
     purpose: Purpose
     """ Purpose of a played episode. """
     state: OpenedState
-    """ How an agent's episode stands. """
+    """ State of an agent's episode. """
     task: str
     """ The task. """
     temperature: float | None

@@ -43,7 +43,7 @@ class EpisodeView:
     id: UUID
     """ One rollout. """
     iteration: int | None
-    """ Number of that iteration. """
+    """ Index of the iteration that played it; null unless it is a rollout. """
     job_id: None | UUID
     model: None | str
     """ Name of the other model that acted, if known. """

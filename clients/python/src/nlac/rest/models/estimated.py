@@ -43,7 +43,7 @@ class Estimated:
     trained_tokens: Figure
     """ One quantity. """
     warnings: list[str]
-    """ Warnings of a submission. """
+    """ Warnings that a submission would return. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,13 +15,13 @@ class Extension:
     """Limits that replace those of the budget. What is left out stays."""
 
     env_steps: int | None | Unset = UNSET
-    """ Environment steps in all. """
+    """ Total number of environment steps. """
     iterations: int | None | Unset = UNSET
-    """ Iterations in all. """
+    """ Total number of iterations. """
     optimizer_steps: int | None | Unset = UNSET
-    """ Optimizer steps in all. """
+    """ Total number of optimizer steps. """
     tokens: int | None | Unset = UNSET
-    """ Tokens generated and trained on in all. """
+    """ Total number of generated and trained tokens. """
     wall_seconds: int | None | Unset = UNSET
     """ Seconds since the job started. """
 

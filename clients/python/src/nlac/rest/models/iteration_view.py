@@ -21,7 +21,7 @@ class IterationView:
     finished_at: datetime.datetime | None
     """ When its last phase ended. """
     id: UUID
-    """ One round of a job's loop. """
+    """ One pass through a job's loop. """
     index: int
     """ Number. 0 is the untrained adapter. """
     phase: Phase

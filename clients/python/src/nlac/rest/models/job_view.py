@@ -57,7 +57,7 @@ class JobView:
     status: JobStatus
     """ Status of a job. """
     success: float | None
-    """ Newest such success. """
+    """ Newest success on held-out episodes, at the spec's temperature. """
     success_before: float | None
     """ Success of the untrained adapter on held-out episodes, at the spec's temperature. """
     units: int | None

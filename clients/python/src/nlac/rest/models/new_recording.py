@@ -15,15 +15,15 @@ class NewRecording:
     """An episode that an agent is to play with a model of yours."""
 
     dataset: str
-    """ The dataset that the episode is added to when it ends. It is made if it is not there. """
+    """ Dataset that the episode is added to when it ends. It is created if it does not exist. """
     engine: str
     """ The registered chat engine that answers. """
     idle_seconds: int | Unset = 3600
     """ Seconds without a call after which the episode is truncated. """
     most_calls: int | Unset = 200
-    """ Most calls. Further ones fail, so that an agent in an endless loop ends. """
+    """ Maximum number of calls. The service rejects further calls, so that an agent in an endless loop stops. """
     task: str | Unset = UNSET
-    """ The task, by a name of yours: success is counted by it. """
+    """ Name of the task, of your choice. Success is counted per task. """
 
     def to_dict(self) -> dict[str, Any]:
         dataset = self.dataset

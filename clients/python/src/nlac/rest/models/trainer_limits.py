@@ -15,8 +15,8 @@ class TrainerLimits:
     """Limits that a registration sets."""
 
     answer_mib: int | None | Unset = UNSET
-    """ Maximum size of an answer, MiB. As JSON, the log-probabilities of a million tokens take about 30. The
-    default is 256. """
+    """ Maximum size of an answer in MiB. As JSON, the log-probabilities of a million tokens take about 30
+    MiB. The default is 256. """
     operation_seconds: int | None | Unset = UNSET
     """ Seconds within which the result of an operation must be there, compilation included. The default is 900. """
 

@@ -71,7 +71,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[KeyView | Problem]:
-    """Revokes an API key at once and for good, with all its sessions.
+    """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
         id (UUID): An API key.
@@ -100,7 +100,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> KeyView | Problem | None:
-    """Revokes an API key at once and for good, with all its sessions.
+    """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
         id (UUID): An API key.
@@ -124,7 +124,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[KeyView | Problem]:
-    """Revokes an API key at once and for good, with all its sessions.
+    """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
         id (UUID): An API key.
@@ -151,7 +151,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> KeyView | Problem | None:
-    """Revokes an API key at once and for good, with all its sessions.
+    """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
         id (UUID): An API key.

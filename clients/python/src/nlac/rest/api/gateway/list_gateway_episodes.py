@@ -103,7 +103,7 @@ def sync_detailed(
 
     Args:
         id (UUID): A submitted job.
-        state (OpenedState | Unset): How an agent's episode stands.
+        state (OpenedState | Unset): State of an agent's episode.
         limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
         before (UUID | Unset): One rollout.
@@ -144,7 +144,7 @@ def sync(
 
     Args:
         id (UUID): A submitted job.
-        state (OpenedState | Unset): How an agent's episode stands.
+        state (OpenedState | Unset): State of an agent's episode.
         limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
         before (UUID | Unset): One rollout.
@@ -180,7 +180,7 @@ async def asyncio_detailed(
 
     Args:
         id (UUID): A submitted job.
-        state (OpenedState | Unset): How an agent's episode stands.
+        state (OpenedState | Unset): State of an agent's episode.
         limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
         before (UUID | Unset): One rollout.
@@ -219,7 +219,7 @@ async def asyncio(
 
     Args:
         id (UUID): A submitted job.
-        state (OpenedState | Unset): How an agent's episode stands.
+        state (OpenedState | Unset): State of an agent's episode.
         limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
         before (UUID | Unset): One rollout.

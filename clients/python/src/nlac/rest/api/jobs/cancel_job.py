@@ -71,7 +71,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Cancels a job for good. Running work is dropped.
+    """Cancels a job. The service drops its running work, and the job cannot be resumed.
 
     Args:
         id (UUID): A submitted job.
@@ -100,7 +100,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Cancels a job for good. Running work is dropped.
+    """Cancels a job. The service drops its running work, and the job cannot be resumed.
 
     Args:
         id (UUID): A submitted job.
@@ -124,7 +124,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Cancels a job for good. Running work is dropped.
+    """Cancels a job. The service drops its running work, and the job cannot be resumed.
 
     Args:
         id (UUID): A submitted job.
@@ -151,7 +151,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Cancels a job for good. Running work is dropped.
+    """Cancels a job. The service drops its running work, and the job cannot be resumed.
 
     Args:
         id (UUID): A submitted job.

@@ -78,7 +78,7 @@ def sync_detailed(
 ) -> Response[File | Problem]:
     """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
-     With `Range` and `If-Range`, a download that broke off is resumed.
+     The headers `Range` and `If-Range` resume an interrupted download.
 
     Args:
         id (UUID): One adapter version.
@@ -109,7 +109,7 @@ def sync(
 ) -> File | Problem | None:
     """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
-     With `Range` and `If-Range`, a download that broke off is resumed.
+     The headers `Range` and `If-Range` resume an interrupted download.
 
     Args:
         id (UUID): One adapter version.
@@ -135,7 +135,7 @@ async def asyncio_detailed(
 ) -> Response[File | Problem]:
     """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
-     With `Range` and `If-Range`, a download that broke off is resumed.
+     The headers `Range` and `If-Range` resume an interrupted download.
 
     Args:
         id (UUID): One adapter version.
@@ -164,7 +164,7 @@ async def asyncio(
 ) -> File | Problem | None:
     """Downloads a checkpoint's adapter: its PEFT files as a plain tar.
 
-     With `Range` and `If-Range`, a download that broke off is resumed.
+     The headers `Range` and `If-Range` resume an interrupted download.
 
     Args:
         id (UUID): One adapter version.

@@ -96,10 +96,11 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> Response[CheckpointView | Problem]:
-    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
-    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
-    the
-    same checkpoint replaces the first.
+    """Posts the evaluation result of a checkpoint that you measured outside nlac. The posted results
+    decide
+    which checkpoint is the best. The guard `regression` reads the result at the end of the next
+    iteration. A
+    second result of the same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
@@ -131,10 +132,11 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> CheckpointView | Problem | None:
-    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
-    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
-    the
-    same checkpoint replaces the first.
+    """Posts the evaluation result of a checkpoint that you measured outside nlac. The posted results
+    decide
+    which checkpoint is the best. The guard `regression` reads the result at the end of the next
+    iteration. A
+    second result of the same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
@@ -161,10 +163,11 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> Response[CheckpointView | Problem]:
-    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
-    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
-    the
-    same checkpoint replaces the first.
+    """Posts the evaluation result of a checkpoint that you measured outside nlac. The posted results
+    decide
+    which checkpoint is the best. The guard `regression` reads the result at the end of the next
+    iteration. A
+    second result of the same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
@@ -194,10 +197,11 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> CheckpointView | Problem | None:
-    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
-    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
-    the
-    same checkpoint replaces the first.
+    """Posts the evaluation result of a checkpoint that you measured outside nlac. The posted results
+    decide
+    which checkpoint is the best. The guard `regression` reads the result at the end of the next
+    iteration. A
+    second result of the same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
