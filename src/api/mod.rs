@@ -297,7 +297,7 @@ fn assemble(state: AppState, routes: OpenApiRouter<AppState>, pages: page::Pages
         .layer(from_fn(conditional::validators))
         .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.yaml")));
     let all = pages.into_iter().fold(api, |all, (path, _, handlers)| {
-        all.route(path, handlers.route_layer(from_fn(page::wrong::for_people)))
+        all.route(path, handlers.route_layer(from_fn(page::problem::for_people)))
     });
     all.fallback(problem::no_such_route)
         .method_not_allowed_fallback(problem::no_such_method)

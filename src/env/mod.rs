@@ -325,9 +325,14 @@ impl NotBuilt {
 
 impl Materials {
     /// The chat model in its role.
-    fn partner(&self, environment: &'static str, max_tokens: u32) -> Result<Partner, NotBuilt> {
+    fn partner(
+        &self,
+        environment: &'static str,
+        max_tokens: u32,
+        setting: &'static str,
+    ) -> Result<Partner, NotBuilt> {
         let chat = self.chat.clone().ok_or(NotBuilt::NoChat)?;
-        Ok(Partner::new(environment, chat, max_tokens))
+        Ok(Partner::new(environment, chat, max_tokens, setting))
     }
 
     /// When the data of a spec were last written.
@@ -376,7 +381,8 @@ pub fn build(
                 None => Objects::shipped(),
             };
             let objects = objects.map_err(|e| NotBuilt::Unreadable(e.to_string()))?;
-            let oracle = materials.partner("twenty_questions_chat", *oracle_tokens)?;
+            let oracle =
+                materials.partner("twenty_questions_chat", *oracle_tokens, "oracle_tokens")?;
             Arc::new(Answered::new(Arc::new(objects), oracle, *max_questions)?)
         }
         EnvironmentSpec::Mathematics { train, held_out, checker } => {

@@ -32,13 +32,19 @@ pub struct Partner {
     environment: &'static str,
     engine: Arc<dyn Frozen>,
     max_tokens: u32,
+    setting: &'static str,
 }
 
 impl Partner {
-    /// A partner whose answers have at most `max_tokens` tokens.
+    /// A partner whose answers have at most `max_tokens` tokens, by the environment's setting of this name.
     #[must_use]
-    pub const fn new(environment: &'static str, engine: Arc<dyn Frozen>, max_tokens: u32) -> Self {
-        Self { environment, engine, max_tokens }
+    pub const fn new(
+        environment: &'static str,
+        engine: Arc<dyn Frozen>,
+        max_tokens: u32,
+        setting: &'static str,
+    ) -> Self {
+        Self { environment, engine, max_tokens, setting }
     }
 
     /// What it says next, at temperature 0.
@@ -70,10 +76,10 @@ impl Partner {
         let is_cut = completion.finish_reason == FinishReason::Length;
         let said = said_of(&completion.text, is_cut, words);
         said.map(str::to_owned).ok_or_else(|| {
-            let most = self.max_tokens;
+            let Self { max_tokens, setting, .. } = self;
             let reason = format!(
-                "the chat engine gave no complete answer within {most} tokens; raise `oracle_tokens` or `user_tokens` \
-                 of the job's environment"
+                "the chat engine gave no complete answer within {max_tokens} tokens; raise `{setting}` of the job's \
+                 environment"
             );
             self.failed(Fault::Fail(reason))
         })

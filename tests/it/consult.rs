@@ -14,8 +14,8 @@ use crate::support::{
 };
 
 /// A job that is over; its id.
-async fn finished(service: &Service) -> String {
-    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+async fn finished(service: &Service, spec: &Value) -> String {
+    let (_, job) = service.post("/v1/jobs", spec).await;
     let id = job["id"].as_str().unwrap().to_owned();
     assert_eq!(service.finished(&id).await["status"], "succeeded");
     id
@@ -47,7 +47,7 @@ fn same(answered: &Value, stored: &Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_says_again_what_it_said_when_the_job_ran() {
     let service = Service::start().await;
-    let job = finished(&service).await;
+    let job = finished(&service, &small_job()).await;
     let (_, page) = service.get(&format!("/v1/jobs/{job}/transitions?limit=200")).await;
     let (mut rounds, mut verdicts) = (0, Vec::new());
     for transition in page["data"].as_array().unwrap() {
@@ -95,7 +95,7 @@ async fn a_version_says_again_what_it_said_when_the_job_ran() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_logged_conversation_is_judged_by_any_version() {
     let service = Service::start().await;
-    let job = finished(&service).await;
+    let job = finished(&service, &small_job()).await;
     let v1 = checkpoint(&service, &job, "online", 1).await;
     let (_, page) = service.get(&format!("/v1/jobs/{job}/transitions?limit=1")).await;
     let transition = &page["data"][0];
@@ -238,12 +238,15 @@ async fn questions_leave_a_running_job_as_it_is() {
     let hashes = |page: Value| -> Vec<String> {
         page["data"].as_array().unwrap().iter().map(|c| c["sha256"].to_string()).collect()
     };
-    let alone = finished(&service).await;
+    // Long enough that a fast machine answers two crowds of questions beside it.
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 4.into();
+    let alone = finished(&service, &spec).await;
     let (_, page) = service.get(&format!("/v1/jobs/{alone}/checkpoints")).await;
     let alone_hashes = hashes(page);
     let v1 = checkpoint(&service, &alone, "online", 1).await;
     let (_, page) = service.get(&format!("/v1/jobs/{alone}/transitions?limit=8")).await;
-    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let (_, job) = service.post("/v1/jobs", &spec).await;
     let id = job["id"].as_str().unwrap();
     let ask = |transition: &Value| {
         let body = json!({ "checkpoint_id": v1["id"], "transition_id": transition["id"] });
@@ -261,7 +264,7 @@ async fn questions_leave_a_running_job_as_it_is() {
             _ => {}
         }
     }
-    assert!(answers >= 8, "only {answers} questions beside the job");
+    assert!(answers >= 16, "only {answers} questions beside the job");
     let (_, page) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
     assert_eq!(hashes(page), alone_hashes, "it learnt the same, to the byte");
     service.stop().await;
@@ -325,7 +328,7 @@ async fn an_engine_that_is_silent_is_waited_for_as_long_as_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_acts_and_refines_its_action_before_it_answers() {
     let service = Service::start().await;
-    let job = finished(&service).await;
+    let job = finished(&service, &small_job()).await;
     let v2 = checkpoint(&service, &job, "online", 2).await;
     let messages = json!([{ "role": "user", "content": "i want a refund form empty left 5" }]);
     let ask = json!({ "checkpoint_id": v2["id"], "messages": messages, "seed": 3 });

@@ -1,4 +1,4 @@
-"""Who may ask, and how much they may send. Both are decided before a body is read."""
+"""The key of a request and the size of its body. The trainer checks both before it reads the body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 256 << 20
 
 
 class Access:
-    """Asks for the key in X-API-Key, where there is one, and reads no body that is too large."""
+    """Rejects a request without the right X-API-Key, if the trainer has a key, and a request whose body is too large."""
 
     def __init__(self, app: ASGIApp, key: str | None) -> None:
         self.app = app

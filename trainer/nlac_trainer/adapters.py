@@ -40,7 +40,7 @@ class Adapter:
     ) -> None:
         self.name = name
         self.slot = slot
-        """Its name in PEFT. Compiled layers hold names, so few are used, again and again: a new one has them compiled anew."""
+        """Its name in PEFT. PyTorch compiles the layers again for each new name, so unloaded models give theirs to later ones."""
         self.rank = asked.rank
         self.role = role
         self.head = head

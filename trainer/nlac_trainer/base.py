@@ -110,7 +110,7 @@ class Base:
         return self._hidden(tokens, attention_mask=mask, position_ids=positions)
 
     def settle(self) -> None:
-        """Waits for the device. Raises what went wrong there, as long as it is so."""
+        """Waits for the device. Raises an error if the device can compute no more."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 

@@ -184,8 +184,8 @@ class Executor:
         return {"metrics": metrics}
 
     def _on_first(self, work: Callable[[], T]) -> T | None:
-        """Rank 0 writes or reads, and has the result; the others have none. Every rank learns what came of it, so that all go
-        on, or refuse, together."""
+        """Does work that needs files on rank 0 alone, and returns its result there; the other ranks get None. Rank 0 tells
+        the others if it refuses, so all ranks refuse or none does."""
         done: T | None = None
         refusal: str | None = None
         if self.ranks.leads:

@@ -35,7 +35,7 @@ class State:
 
 
 def save(adapter: Adapter, into: Path) -> None:
-    """Writes what is needed to go on."""
+    """Writes what a later training needs to continue: weights, moments and the number of steps."""
     tensors = {}
     for path, parameter in adapter.parameters.items():
         tensors[f"{path}.value"] = parameter.detach()

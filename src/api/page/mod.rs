@@ -22,6 +22,7 @@ mod keys;
 mod new_job;
 mod parts;
 mod playground;
+pub(super) mod problem;
 mod prompt_set;
 mod prompts;
 pub(super) mod report;
@@ -31,7 +32,6 @@ mod sign_in;
 mod start;
 mod transition;
 mod versus;
-pub(super) mod wrong;
 
 use askama::Template;
 use axum::{

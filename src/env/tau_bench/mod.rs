@@ -106,7 +106,7 @@ impl TauBench {
         let user = match &spec.user {
             TauUser::Script(replies) => User::Script(replies.clone().into()),
             TauUser::Engine(_) => User::Engine {
-                partner: materials.partner("tau_bench", spec.user_tokens)?,
+                partner: materials.partner("tau_bench", spec.user_tokens, "user_tokens")?,
                 prompts: Arc::new(UserPrompts::open(&directory).map_err(unreadable)?),
             },
         };

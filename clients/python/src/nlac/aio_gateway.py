@@ -53,7 +53,7 @@ class AsyncEpisode(AsyncAgentClients):
         return await self._close(self.ending_body(reward, success, messages, truncated))
 
     async def _close(self, ending: Ending) -> EpisodeView:
-        with self.telling(ending):
+        with self.confirming(ending):
             return await self._ask(
                 close_episode.asyncio_detailed, self.id, client=self._rest, body=ending
             )
@@ -80,7 +80,7 @@ class AsyncEpisode(AsyncAgentClients):
             if error is None:
                 raise
             # The error of the block is the one to be seen.
-            warnings.warn(self.left(closing), stacklevel=2)
+            warnings.warn(self.still_open(closing), stacklevel=2)
 
     async def _leave(self, failed: bool) -> None:
         try:

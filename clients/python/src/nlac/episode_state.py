@@ -45,8 +45,8 @@ class EpisodeState:
         self.is_open = True
         self._reward: float | None = None
         self._success: bool | None = None
-        self._untold: Ending | None = None
-        """The end that the server may not have heard."""
+        self._unconfirmed: Ending | None = None
+        """An end that was sent, and that the server did not confirm."""
 
     @property
     def id(self) -> UUID:
@@ -95,24 +95,24 @@ class EpisodeState:
         )
 
     @contextmanager
-    def telling(self, ending: Ending) -> Iterator[None]:
-        """Keeps an end that the server may not have heard. Telling it twice does no harm."""
+    def confirming(self, ending: Ending) -> Iterator[None]:
+        """Keeps an end that the server did not confirm. The server takes the same end twice."""
         try:
             yield
         except BaseException as error:
             refused = isinstance(error, NlacError) and not is_technical(error)
-            self._untold = None if refused else ending
+            self._unconfirmed = None if refused else ending
             raise
         self.is_open = False
-        self._untold = None
+        self._unconfirmed = None
 
     def ending_of_block(self, failed: bool) -> Ending:
-        """What to tell at the end of a block: the end that may not have been heard, if there is one."""
-        if self._untold is not None:
-            return self._untold
+        """What to send at the end of a block: the end that the server did not confirm, if there is one."""
+        if self._unconfirmed is not None:
+            return self._unconfirmed
         return self.ending_body(None, None, (), truncated=failed)
 
-    def left(self, error: NlacError) -> str:
+    def still_open(self, error: NlacError) -> str:
         """The warning that a block that raised could not close the episode."""
         idle = self.view.idle_seconds
         return f"episode {self.id} was not closed, so it stays open for {idle} s: {error}"

@@ -51,7 +51,7 @@ class Episode(AgentClients):
         return self._close(self.ending_body(reward, success, messages, truncated))
 
     def _close(self, ending: Ending) -> EpisodeView:
-        with self.telling(ending):
+        with self.confirming(ending):
             return self._ask(close_episode.sync_detailed, self.id, client=self._rest, body=ending)
 
     def discard(self) -> None:
@@ -76,7 +76,7 @@ class Episode(AgentClients):
             if error is None:
                 raise
             # The error of the block is the one to be seen.
-            warnings.warn(self.left(closing), stacklevel=2)
+            warnings.warn(self.still_open(closing), stacklevel=2)
 
     def _leave(self, failed: bool) -> None:
         try:

@@ -13,7 +13,7 @@ use super::render;
 use crate::api::problem::Problem;
 
 #[derive(Template)]
-#[template(path = "wrong.html")]
+#[template(path = "problem.html")]
 struct Page<'a> {
     here: &'static str,
     title: &'static str,
