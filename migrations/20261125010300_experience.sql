@@ -33,11 +33,12 @@ create index checkpoints_kept on checkpoints (job_id) where role = 'online' and 
 -- One row is a job that is not over and whose spec names a checkpoint, which may be another job's: it evaluates the
 -- checkpoint, or starts from it.
 create view named_checkpoints as
-select id as job_id, coalesce(spec #>> '{algorithm,checkpoint}', spec #>> '{model,start_from}')::uuid as checkpoint_id,
+select id as job_id,
+    coalesce(spec #>> '{algorithm,checkpoint_id}', spec #>> '{model,start_checkpoint_id}')::uuid as checkpoint_id,
     spec #>> '{model,engine}' as engine
 from jobs
 where status in ('queued', 'running', 'paused')
-    and coalesce(spec #>> '{algorithm,checkpoint}', spec #>> '{model,start_from}') is not null;
+    and coalesce(spec #>> '{algorithm,checkpoint_id}', spec #>> '{model,start_checkpoint_id}') is not null;
 
 -- One row is a version that nothing needs. Its adapter is still to be unloaded from the engine, and its files are still
 -- to be deleted: here, and on the trainer.

@@ -142,7 +142,7 @@ def main() -> int:
         "refinements": Counter(),
     }
     for transition in pages(server, f"{path}/transitions"):
-        made = get(server, f"/v1/transitions/{transition['id']}/critiques?job={job['id']}")
+        made = get(server, f"/v1/transitions/{transition['id']}/critiques?job_id={job['id']}")
         for critique in made["critiques"]:
             text = Text(tokenizer, critique["provenance"])
             read, why = verdict(text)

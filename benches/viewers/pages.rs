@@ -33,7 +33,7 @@ pub async fn all(app: &App) -> Vec<Page> {
         add("new job, from an earlier one", format!("/jobs/new?from={job}"));
         add("job, its pictures", format!("/v1/jobs/{job}/metrics?name={}", super::job::SERIES));
     }
-    let compared: String = jobs.iter().map(|job| format!("&job={job}")).collect();
+    let compared: String = jobs.iter().map(|job| format!("&job_id={job}")).collect();
     add("compare", format!("/compare?by=tokens{compared}"));
     // Far from the newest, as people page there.
     let some = "select episode_id from rollouts where purpose = 'collect' order by episode_id desc offset 1000 limit 40";
@@ -43,7 +43,7 @@ pub async fn all(app: &App) -> Vec<Page> {
     }
     let some = "select transition_id from transition_search where changed order by transition_id desc limit 40";
     for transition in ids(some).await {
-        add("playground, of a step", format!("/playground?transition={transition}&two=true"));
+        add("playground, of a step", format!("/playground?transition_id={transition}&two=true"));
         add("v1: critiques", format!("/v1/transitions/{transition}/critiques"));
         add("search, further back", format!("/search?changed=true&after={transition}"));
     }
@@ -104,9 +104,9 @@ const OF_JOB: &[(&str, &str)] = &[
     ("job, checkpoints", "/jobs/JOB/checkpoints"),
     ("job, events", "/jobs/JOB/events"),
     ("job, spec", "/jobs/JOB/spec"),
-    ("search, of a job", "/search?job=JOB&verdict=no&changed=true"),
-    ("search, words of a job", "/search?job=JOB&q=refund"),
-    ("search, no such word of a job", "/search?job=JOB&q=zebra"),
+    ("search, of a job", "/search?job_id=JOB&verdict=no&changed=true"),
+    ("search, words of a job", "/search?job_id=JOB&q=refund"),
+    ("search, no such word of a job", "/search?job_id=JOB&q=zebra"),
     ("v1: all series", "/v1/jobs/JOB/metrics"),
     ("v1: early transitions", "/v1/jobs/JOB/transitions?to_iteration=3&limit=200"),
     ("v1: episodes", "/v1/jobs/JOB/episodes?limit=200"),

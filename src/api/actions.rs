@@ -35,7 +35,7 @@ pub struct ActionRequest {
     job_id: Option<JobId>,
     /// Job whose base model acts, in place of `checkpoint_id`.
     #[garde(skip)]
-    base_of: Option<JobId>,
+    base_of_job_id: Option<JobId>,
     /// State: the conversation before the action of this stored transition.
     #[garde(skip)]
     transition_id: Option<TransitionId>,
@@ -110,7 +110,7 @@ pub(super) async fn act(
     Valid(request): Valid<ActionRequest>,
 ) -> Result<Json<ActionAnswer>, Problem> {
     let deadline = Duration::from_secs(request.timeout_s.into());
-    let version = version(request.checkpoint_id, request.job_id, request.base_of)?;
+    let version = version(request.checkpoint_id, request.job_id, request.base_of_job_id)?;
     let state = state_of(request.transition_id, request.messages, request.tools)?;
     let answering = async {
         let samples = u32::from(!request.greedy);

@@ -70,7 +70,7 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     if let Some(evaluated) = spec.algorithm.evaluated() {
         check_evaluated(&mut conn, spec, evaluated, &mut out).await?;
     }
-    if let Some(start) = spec.model.start_from {
+    if let Some(start) = spec.model.start_checkpoint_id {
         check_start(&mut conn, spec, start, &mut out).await?;
     }
     drop(conn);
@@ -260,8 +260,8 @@ async fn check_evaluated(
     evaluated: &EvaluatedSpec,
     out: &mut Admission,
 ) -> Result<(), Problem> {
-    if let Some(id) = evaluated.checkpoint {
-        let pointer = "/algorithm/checkpoint";
+    if let Some(id) = evaluated.checkpoint_id {
+        let pointer = "/algorithm/checkpoint_id";
         let found = checkpoints::get(conn, id).await?;
         let job = match &found {
             Some(checkpoint) => jobs::get(conn, checkpoint.job_id).await?,
@@ -286,8 +286,8 @@ async fn check_evaluated(
             Some(_) => {}
         }
     }
-    if let Some(id) = evaluated.against {
-        let pointer = "/algorithm/against";
+    if let Some(id) = evaluated.against_job_id {
+        let pointer = "/algorithm/against_job_id";
         let other = jobs::get(conn, id).await?.map(|job| job.spec);
         let tasks = |spec: &JobSpec| (spec.seed, spec.environment.clone(), spec.evaluation.tasks);
         match other {
@@ -318,7 +318,7 @@ async fn check_start(
         Some(checkpoint) => jobs::get(conn, checkpoint.job_id).await?,
         None => None,
     };
-    let pointer = "/model/start_from";
+    let pointer = "/model/start_checkpoint_id";
     let Some((checkpoint, job)) = checkpoint.zip(job) else {
         let what = format!("there is no checkpoint {start}");
         out.refuse(pointer, what, "choose one of GET /v1/jobs/{id}/checkpoints");

@@ -47,7 +47,7 @@ macro_rules! request {
             job_id: Option<JobId>,
             /// Job whose base model answers in all parts, in place of `checkpoint_id`.
             #[garde(skip)]
-            base_of: Option<JobId>,
+            base_of_job_id: Option<JobId>,
             /// State: the conversation before the action of this stored transition.
             #[garde(skip)]
             transition_id: Option<TransitionId>,
@@ -82,7 +82,7 @@ macro_rules! request {
         impl $name {
             fn question(self, wanted: Wanted) -> Result<(Question, Duration), Problem> {
                 let deadline = Duration::from_secs(u64::from(self.timeout_s));
-                let version = version(self.checkpoint_id, self.job_id, self.base_of)?;
+                let version = version(self.checkpoint_id, self.job_id, self.base_of_job_id)?;
                 let chance = chance(self.seed, self.iteration, self.transition_id.is_some())?;
                 let (state, action) = put(self.transition_id, self.messages, self.action)?;
                 Ok((Question { version, state, action, chance, wanted }, deadline))
@@ -260,7 +260,7 @@ pub(super) fn version(
         (Some(id), None, None) => Ok(Version::Checkpoint(id)),
         (None, Some(job), None) => Ok(Version::Promoted(job)),
         (None, None, Some(job)) => Ok(Version::Base(job)),
-        _ => Err(Problem::unprocessable("give one of checkpoint_id, job_id and base_of")
+        _ => Err(Problem::unprocessable("give one of checkpoint_id, job_id and base_of_job_id")
             .remedy("GET /v1/jobs/{id}/checkpoints lists a job's checkpoints")),
     }
 }

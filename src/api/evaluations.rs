@@ -38,11 +38,11 @@ pub struct NewEvaluation {
     name: Option<String>,
     /// Checkpoint to evaluate.
     #[garde(skip)]
-    checkpoint: Option<CheckpointId>,
+    checkpoint_id: Option<CheckpointId>,
     /// Job to take the defaults from, if it is not the checkpoint's. Without a checkpoint, its base model is
     /// evaluated.
     #[garde(skip)]
-    job: Option<JobId>,
+    job_id: Option<JobId>,
     /// Engine to use. Without a checkpoint, the engine's model is evaluated, for example a chat model.
     #[garde(inner(length(min = 1, max = 100)))]
     #[schema(min_length = 1, max_length = 100)]
@@ -71,7 +71,7 @@ pub struct NewEvaluation {
     seed: Option<u64>,
     /// Job to compare with: its last evaluation, task by task.
     #[garde(skip)]
-    against: Option<JobId>,
+    against_job_id: Option<JobId>,
 }
 
 /// Submits an evaluation: a job that trains nothing. By default it plays the tasks on which the checkpoint's
@@ -107,7 +107,7 @@ pub(super) async fn submit(
 /// The spec of the job that a request asks for.
 async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Problem> {
     let mut conn = state.store.acquire().await?;
-    let job = match (request.job, request.checkpoint) {
+    let job = match (request.job_id, request.checkpoint_id) {
         (Some(job), _) => job,
         (None, Some(id)) => {
             let found = checkpoints::get(&mut conn, id).await?;
@@ -125,7 +125,7 @@ async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Probl
     if let Some(engine) = request.engine {
         let engines = peers::engines(&mut conn).await?;
         let found = engines.into_iter().find(|row| row.record.name == engine);
-        if let Some(found) = found.filter(|_| request.checkpoint.is_none()) {
+        if let Some(found) = found.filter(|_| request.checkpoint_id.is_none()) {
             model.base = found.record.model;
         }
         model.engine = engine;
@@ -139,9 +139,9 @@ async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Probl
         evaluation.also = temperatures.collect();
     }
     let evaluated = EvaluatedSpec {
-        checkpoint: request.checkpoint,
+        checkpoint_id: request.checkpoint_id,
         trials: request.trials.unwrap_or(1),
-        against: request.against,
+        against_job_id: request.against_job_id,
     };
     let name = || format!("eval-{}", of.name).chars().take(40).collect();
     Ok(JobSpec {
@@ -162,7 +162,7 @@ async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Probl
 #[serde(deny_unknown_fields)]
 pub struct EvaluationQuery {
     /// Job to compare with: its last evaluation. The default is the one in the job's spec.
-    against: Option<JobId>,
+    against_job_id: Option<JobId>,
 }
 
 /// Reads the results of a job's last complete evaluation, with intervals. Training jobs have evaluations,
@@ -184,10 +184,11 @@ pub(super) async fn read(
     let mut conn = state.store.acquire().await?;
     let job = jobs::get(&mut conn, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
     let evaluated = job.spec.algorithm.evaluated();
-    let against = query.against.or(evaluated.and_then(|evaluated| evaluated.against));
+    let against = evaluated.and_then(|evaluated| evaluated.against_job_id);
+    let against_job_id = query.against_job_id.or(against);
     let last = evaluations::last(&mut conn, id).await?;
     let last = last.ok_or_else(|| Problem::not_found("complete evaluation of job", id))?;
-    let other = match against {
+    let other = match against_job_id {
         Some(other) if jobs::get(&mut conn, other).await?.is_none() => {
             return Err(Problem::not_found("job", other));
         }
@@ -195,7 +196,7 @@ pub(super) async fn read(
         None => None,
     };
     let checkpoint_id = match evaluated {
-        Some(evaluated) => evaluated.checkpoint,
+        Some(evaluated) => evaluated.checkpoint_id,
         None => {
             let online = CheckpointRole::Online;
             let acted = checkpoints::version(&mut conn, id, online, last.iteration).await?;
@@ -209,7 +210,7 @@ pub(super) async fn read(
         job_id: id,
         checkpoint_id,
         iteration: last.iteration,
-        against,
+        against_job_id,
         results,
     }))
 }

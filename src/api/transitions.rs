@@ -135,7 +135,7 @@ pub(super) async fn search(
 #[serde(deny_unknown_fields)]
 pub struct SeenBy {
     /// Show the annotations of this job. The default is the newest job that learns from the transition.
-    pub(super) job: Option<JobId>,
+    pub(super) job_id: Option<JobId>,
 }
 
 /// Reads a transition.
@@ -154,7 +154,7 @@ pub(super) async fn read(
     Params(by): Params<SeenBy>,
 ) -> Result<Json<TransitionView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let row = transitions::one(&mut conn, id, by.job).await?;
+    let row = transitions::one(&mut conn, id, by.job_id).await?;
     let row = row.ok_or_else(|| Problem::not_found("transition", id))?;
     Ok(Json(row.into()))
 }
@@ -176,7 +176,7 @@ pub(super) async fn critiques(
     Params(by): Params<SeenBy>,
 ) -> Result<Json<Annotations>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let row = transitions::one(&mut conn, id, by.job).await?;
+    let row = transitions::one(&mut conn, id, by.job_id).await?;
     let row = row.ok_or_else(|| Problem::not_found("transition", id))?;
     let said = match row.job_id {
         Some(job) => annotations::of_transition(&mut conn, id, job).await?,

@@ -52,7 +52,7 @@ async fn ask(
     let QuestionArgs { checkpoint, job, base_of, transition, messages, seed, timeout } = question;
     body["checkpoint_id"] = json!(checkpoint);
     body["job_id"] = json!(job);
-    body["base_of"] = json!(base_of);
+    body["base_of_job_id"] = json!(base_of);
     body["transition_id"] = json!(transition);
     body["messages"] = messages.as_deref().map(conversation).transpose()?.into();
     body["seed"] = json!(seed);

@@ -74,7 +74,7 @@ fn show(checkpoint: &Value) {
         ("promoted", text(&checkpoint["promoted"])),
         ("success", (!success.is_null()).then(|| percent(success))),
         ("steps", text(&checkpoint["optimizer_steps"])),
-        ("made from", all("parents")),
+        ("made from", all("parent_ids")),
         ("loaded on", all("loaded_on")),
         ("files", text(&checkpoint["path"])),
         ("sha256", text(&checkpoint["sha256"])),

@@ -31,8 +31,9 @@ async fn start(api: &Api, args: RunArgs, json: bool) -> Result<ExitCode, Failure
         Tasks::Train => "train",
     };
     let mut request = json!({
-        "name": args.name, "checkpoint": args.checkpoint, "job": args.job, "engine": args.engine,
-        "tasks": tasks, "count": args.count, "trials": args.trials, "seed": args.seed, "against": args.against,
+        "name": args.name, "checkpoint_id": args.checkpoint, "job_id": args.job, "engine": args.engine,
+        "tasks": tasks, "count": args.count, "trials": args.trials, "seed": args.seed,
+        "against_job_id": args.against,
     });
     if !args.temperature.is_empty() {
         request["temperatures"] = json!(args.temperature);
@@ -69,7 +70,7 @@ async fn show(
     against: Option<JobId>,
     json: bool,
 ) -> Result<ExitCode, Failure> {
-    let query = against.map_or_else(String::new, |other| format!("?against={other}"));
+    let query = against.map_or_else(String::new, |other| format!("?against_job_id={other}"));
     let found = api.get(&format!("/v1/jobs/{job}/evaluation{query}")).await?;
     if json {
         report::json(&found)?;
@@ -81,7 +82,7 @@ async fn show(
     let mut header = vec!["temperature".to_owned(), "episodes".into(), "success".into()];
     header.extend(pass_hat.iter().map(|k| format!("pass^{k}")));
     header.push("return".into());
-    let compared = !found["against"].is_null();
+    let compared = !found["against_job_id"].is_null();
     if compared {
         header.push("difference".into());
     }

@@ -20,7 +20,7 @@ pub async fn run(args: TransitionsArgs) -> Result<ExitCode, Failure> {
     match args.command {
         TransitionsCommand::Show { id, job } => {
             let path = format!("/v1/transitions/{id}");
-            let of_job = job.map(|job| format!("?job={job}")).unwrap_or_default();
+            let of_job = job.map(|job| format!("?job_id={job}")).unwrap_or_default();
             let mut transition = api.get(&format!("{path}{of_job}")).await?;
             let said = api.get(&format!("{path}/critiques{of_job}")).await?;
             if args.output.json {

@@ -76,7 +76,7 @@ impl IterationContext {
     /// The checkpoints that the next one is trained from.
     pub fn parents(&self) -> Vec<CheckpointId> {
         let own = self.online.as_ref().map(|checkpoint| checkpoint.id);
-        own.or(self.job.spec.model.start_from).into_iter().collect()
+        own.or(self.job.spec.model.start_checkpoint_id).into_iter().collect()
     }
 
     /// How the sampler's policy plays: it writes or chooses, as its algorithm says.
@@ -203,7 +203,7 @@ async fn evaluated_checkpoint(
     conn: &mut PgConnection,
     evaluated: &EvaluatedSpec,
 ) -> Result<Option<Checkpoint>, Fault> {
-    let Some(id) = evaluated.checkpoint else { return Ok(None) };
+    let Some(id) = evaluated.checkpoint_id else { return Ok(None) };
     let found = checkpoints::get(conn, id).await?;
     let found = found.ok_or_else(|| Fault::Fail(format!("checkpoint {id} was deleted")))?;
     if found.expired_at.is_some() {

@@ -125,7 +125,7 @@ impl Worker {
 
     /// The checkpoint that the job starts from, where it has none of its own yet.
     async fn start(&self, context: &IterationContext) -> Result<Option<Checkpoint>, Fault> {
-        let Some(id) = context.job.spec.model.start_from else { return Ok(None) };
+        let Some(id) = context.job.spec.model.start_checkpoint_id else { return Ok(None) };
         if context.online.is_some() {
             return Ok(None);
         }

@@ -360,7 +360,7 @@ await check("search finds words, verdicts and outcomes", async () => {
   await shot("search");
 });
 await check("facets narrow a search and widen it again", async () => {
-  await page.goto(`${url}/search?job=${job.id}`);
+  await page.goto(`${url}/search?job_id=${job.id}`);
   const no = page.locator("#facets a:has-text('No')").first();
   const hits = Number(await no.locator(".soft").textContent());
   assert.ok(hits > 0);
@@ -413,7 +413,7 @@ await check("a step goes to the playground, and to two versions side by side", a
   await shot("playground");
 });
 await check("the playground judges what is typed, what the policy would do, and says what is wrong", async () => {
-  await page.goto(`${url}/playground?job=${job.id}`);
+  await page.goto(`${url}/playground?job_id=${job.id}`);
   await page.fill("textarea[name=state]", "user: i want a refund form empty left 5");
   await page.fill("textarea[name=action]", "do it now .");
   await page.fill("input[name=rounds]", "2");
@@ -432,7 +432,7 @@ await check("the playground judges what is typed, what the policy would do, and 
   await page.click("button.ask");
   await page.waitForSelector("#answer .error:has-text('role')");
   await shot("playground-error");
-  await page.selectOption("select[name=job]", second.id);
+  await page.selectOption("select[name=job_id]", second.id);
   await page.waitForFunction(() => document.querySelectorAll("select[name=first] option").length <= 4);
 });
 const answered = (text) => page.once("dialog", (dialog) => dialog.accept(text));
@@ -605,10 +605,10 @@ await check("keys go to pages, and the theme stays", async () => {
 // Pages of what runs look different from those of what is over.
 const running = await submit("running", 100);
 const paths = ["/", "/jobs/new", `/jobs/${running.id}`, `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
-  `/jobs/${job.id}/spec`, `/episodes/${refined.episode_id}?step=${refined.step}`, "/search", `/compare?job=${job.id}&job=${second.id}`,
+  `/jobs/${job.id}/spec`, `/episodes/${refined.episode_id}?step=${refined.step}`, "/search", `/compare?job_id=${job.id}&job_id=${second.id}`,
   "/evaluations", "/evaluations?list=all", "/datasets", "/datasets/desk-logs", "/environments", "/prompts", "/prompts/standard",
-  `/jobs/${job.id}/versus`, `/jobs/${job.id}?until=2`, `/search?job=${job.id}&verdict=no`, `/v1/jobs/${job.id}/report`,
-  "/fleet", "/keys", "/audit", `/playground?job=${job.id}`, `/playground?transition=${refined.id}&two=true`];
+  `/jobs/${job.id}/versus`, `/jobs/${job.id}?until=2`, `/search?job_id=${job.id}&verdict=no`, `/v1/jobs/${job.id}/report`,
+  "/fleet", "/keys", "/audit", `/playground?job_id=${job.id}`, `/playground?transition_id=${refined.id}&two=true`];
 const look = (path, theme, width) => {
   const name = path.replace(running.id, "running").replace(/[0-9a-f-]{36}/g, "").replace(/[^a-z]+/g, "-");
   return shot(`page${name}-${theme}-${width}`);

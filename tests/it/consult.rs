@@ -129,7 +129,8 @@ async fn a_logged_conversation_is_judged_by_any_version() {
     assert_eq!(first["usage"]["prompt_tokens"], read.iter().sum::<i64>());
 
     // The base model, another action, and one that the desk cannot read.
-    let body = json!({ "base_of": job, "messages": transition["state"], "action": "do it now ." });
+    let body =
+        json!({ "base_of_job_id": job, "messages": transition["state"], "action": "do it now ." });
     let base = asked(&service, "refinements", body).await;
     assert_eq!((&base["version"], &base["readable"]), (&Value::Null, &json!(true)));
     for round in base["rounds"].as_array().unwrap() {
@@ -160,13 +161,13 @@ async fn refuses(service: &Service, job: &str, v1: &Value, transition: &Value) {
     let rules = json!({ "role": "system", "content": "be kind" });
     for (status, says, body) in [
         (404, "checkpoint", json!({ "checkpoint_id": nobody, "transition_id": id })),
-        (404, "job", json!({ "base_of": nobody, "transition_id": id })),
+        (404, "job", json!({ "base_of_job_id": nobody, "transition_id": id })),
         (404, "transition", json!({ "checkpoint_id": v1, "transition_id": nobody })),
         (422, "give one of checkpoint_id", json!({ "transition_id": id })),
         (
             422,
             "give one of checkpoint_id",
-            json!({ "checkpoint_id": v1, "base_of": job, "transition_id": id }),
+            json!({ "checkpoint_id": v1, "base_of_job_id": job, "transition_id": id }),
         ),
         (422, "the state", json!({ "checkpoint_id": v1, "action": "a" })),
         (422, "the state", json!({ "checkpoint_id": v1, "transition_id": id, "messages": [user] })),
@@ -226,7 +227,7 @@ async fn refuses(service: &Service, job: &str, v1: &Value, transition: &Value) {
     spec["algorithm"] = json!({ "kind": "evaluation" });
     let (status, react) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 201, "{react}");
-    let body = json!({ "base_of": react["id"], "transition_id": id });
+    let body = json!({ "base_of_job_id": react["id"], "transition_id": id });
     let (status, problem) = service.post("/v1/critiques", &body).await;
     assert_eq!(status, 422, "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("trains by evaluation"), "{problem}");

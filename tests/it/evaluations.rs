@@ -33,7 +33,7 @@ async fn a_checkpoint_plays_its_jobs_tasks_again_and_is_compared_task_by_task() 
 
     // The same tasks, the same chance, the same adapter: the same episodes.
     let (again, evaluation) =
-        evaluated(&service, &json!({ "checkpoint": checkpoint, "against": job })).await;
+        evaluated(&service, &json!({ "checkpoint_id": checkpoint, "against_job_id": job })).await;
     assert_eq!(again["spec"]["name"], "eval-help-desk");
     assert_eq!(evaluation["checkpoint_id"], checkpoint);
     let [result] = evaluation["results"].as_array().unwrap().as_slice() else {
@@ -46,10 +46,10 @@ async fn a_checkpoint_plays_its_jobs_tasks_again_and_is_compared_task_by_task() 
     assert_eq!(result["difference"]["success"], json!({ "mean": 0.0, "margin": 0.0, "tasks": 8 }));
 
     // Several trials of each task, at two temperatures. The base model has no checkpoint.
-    let request = json!({ "job": job, "count": 6, "trials": 4, "temperatures": [0.5, 1.0],
+    let request = json!({ "job_id": job, "count": 6, "trials": 4, "temperatures": [0.5, 1.0],
         "tasks": "train", "name": "base" });
     let (_, base) = evaluated(&service, &request).await;
-    assert_eq!((&base["checkpoint_id"], &base["against"]), (&Value::Null, &Value::Null));
+    assert_eq!((&base["checkpoint_id"], &base["against_job_id"]), (&Value::Null, &Value::Null));
     let results = base["results"].as_array().unwrap();
     assert_eq!(results.len(), 2);
     for result in results {
@@ -101,7 +101,7 @@ async fn a_chat_model_plays_and_is_measured() {
     let put = service.http.put(format!("{}/v1/engines/big", service.url)).json(&body);
     assert!(put.send().await.unwrap().status().is_success());
 
-    let request = json!({ "job": job, "engine": "big", "against": job });
+    let request = json!({ "job_id": job, "engine": "big", "against_job_id": job });
     let (played, evaluation) = evaluated(&service, &request).await;
     assert_eq!(played["spec"]["model"]["base"], "big-1");
     assert_eq!(evaluation["results"][0]["episodes"], 8);
@@ -112,13 +112,14 @@ async fn a_chat_model_plays_and_is_measured() {
     let asked = chat.asked("/v1/chat/completions");
     assert_eq!(asked[0].body["temperature"], 0.5);
 
+    let other = json!("/algorithm/against_job_id");
     for (request, status, pointer) in [
         (json!({}), 422, Value::Null),
-        (json!({ "checkpoint": job }), 404, Value::Null),
-        (json!({ "checkpoint": checkpoint, "engine": "big" }), 422, json!("/model/engine")),
-        (json!({ "job": job, "engine": "none" }), 422, json!("/model/engine")),
-        (json!({ "job": job, "seed": 9, "against": job }), 422, json!("/algorithm/against")),
-        (json!({ "job": job, "tasks": "train", "against": job }), 422, json!("/algorithm/against")),
+        (json!({ "checkpoint_id": job }), 404, Value::Null),
+        (json!({ "checkpoint_id": checkpoint, "engine": "big" }), 422, json!("/model/engine")),
+        (json!({ "job_id": job, "engine": "none" }), 422, json!("/model/engine")),
+        (json!({ "job_id": job, "seed": 9, "against_job_id": job }), 422, other.clone()),
+        (json!({ "job_id": job, "tasks": "train", "against_job_id": job }), 422, other),
     ] {
         let (got, problem) = service.post("/v1/evaluations", &request).await;
         assert_eq!(got, status, "{request}: {problem}");
@@ -133,8 +134,8 @@ async fn a_checkpoint_stays_while_an_unfinished_job_names_it() {
     let (job, checkpoint) = trained(&service).await;
     let mut start = small_job();
     start["name"] = "goes-on".into();
-    start["model"]["start_from"] = checkpoint.clone();
-    let evaluation = json!({ "name": "measures", "checkpoint": checkpoint, "count": 5000 });
+    start["model"]["start_checkpoint_id"] = checkpoint.clone();
+    let evaluation = json!({ "name": "measures", "checkpoint_id": checkpoint, "count": 5000 });
     let job = format!("/v1/jobs/{job}");
     for (route, request, name) in
         [("/v1/evaluations", &evaluation, "measures"), ("/v1/jobs", &start, "goes-on")]
@@ -170,9 +171,9 @@ async fn held_up(service: &Service, count: i64) {
 async fn a_checkpoint_that_goes_while_a_job_is_submitted_is_missed_before_the_job_begins() {
     let service = Service::start().await;
     let (_, checkpoint) = trained(&service).await;
-    let evaluation = json!({ "checkpoint": checkpoint, "count": 3 });
+    let evaluation = json!({ "checkpoint_id": checkpoint, "count": 3 });
     let mut start = small_job();
-    start["model"]["start_from"] = checkpoint.clone();
+    start["model"]["start_checkpoint_id"] = checkpoint.clone();
     // As retention and the deletion of a job do it: under the job's lock.
     let expire = "update checkpoints set expired_at = now()";
     let delete = "update jobs set deleted_at = now()";

@@ -37,7 +37,7 @@ async fn steps(service: &Service, job: &str) -> Vec<Value> {
 /// The critiques of a step by a job.
 async fn critiques(service: &Service, step: &Value, job: &str) -> Vec<Value> {
     let id = step["id"].as_str().unwrap();
-    let (_, said) = service.get(&format!("/v1/transitions/{id}/critiques?job={job}")).await;
+    let (_, said) = service.get(&format!("/v1/transitions/{id}/critiques?job_id={job}")).await;
     said["critiques"].as_array().unwrap().clone()
 }
 
@@ -241,10 +241,10 @@ async fn two_jobs_learn_from_one_dataset_and_it_goes_with_the_last_of_them() {
     // Pages keep the job whose annotations the reader came from, although the second job is the newest.
     let episode = format!("episodes/{}", first[0]["episode_id"].as_str().unwrap());
     for page in ["search", &episode] {
-        let page = format!("{}/{page}?job={}", service.url, jobs[0]);
+        let page = format!("{}/{page}?job_id={}", service.url, jobs[0]);
         let page = service.http.get(page).send().await.unwrap().text().await.unwrap();
-        assert!(page.contains(&format!("&amp;job={}", jobs[0])), "{page}");
-        assert!(!page.contains(&format!("&amp;job={}", jobs[1])), "{page}");
+        assert!(page.contains(&format!("&amp;job_id={}", jobs[0])), "{page}");
+        assert!(!page.contains(&format!("&amp;job_id={}", jobs[1])), "{page}");
     }
     // Across all jobs a transition is found once.
     let (_, page) = service.get("/v1/transitions?limit=200").await;

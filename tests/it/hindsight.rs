@@ -45,7 +45,8 @@ async fn nlac_learns_goals_that_its_episodes_reached_and_the_episodes_stay_as_th
     }
     let mut relabelled = 0;
     for step in all(&service, &format!("/v1/jobs/{id}/transitions?limit=200")).await {
-        let path = format!("/v1/transitions/{}/critiques?job={id}", step["id"].as_str().unwrap());
+        let path =
+            format!("/v1/transitions/{}/critiques?job_id={id}", step["id"].as_str().unwrap());
         let (_, made) = service.get(&path).await;
         let state = step["state"].as_array().unwrap();
         for critique in made["critiques"].as_array().unwrap() {

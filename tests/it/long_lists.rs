@@ -102,10 +102,10 @@ async fn old_jobs_are_compared_with_new_ones() {
     let service = bare(&place).await;
     let ids = over(&service, 103).await;
     let (new, old) = (&ids[0], &ids[102]);
-    let text = page(&service, &format!("/compare?job={new}&job={old}")).await;
+    let text = page(&service, &format!("/compare?job_id={new}&job_id={old}")).await;
     assert_eq!(found(&text, "data-job=\"([0-9a-f-]+)\""), [new.clone(), old.clone()]);
     assert_eq!(found(&text, "value=\"([0-9a-f-]+)\" checked"), [new.clone(), old.clone()]);
-    let many = ids[..51].iter().map(|id| format!("job={id}")).collect::<Vec<_>>().join("&");
+    let many = ids[..51].iter().map(|id| format!("job_id={id}")).collect::<Vec<_>>().join("&");
     let request = service.http.get(format!("{}/compare?{many}", service.url));
     assert_eq!(request.send().await.unwrap().status(), 400);
     service.stop().await;

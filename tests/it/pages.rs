@@ -131,7 +131,7 @@ async fn evaluations_of_all_jobs_are_listed() {
     assert_eq!(service.finished(&id).await["status"], "succeeded");
     let (_, checkpoints) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
     let online = checkpoints["data"].as_array().unwrap().iter().find(|c| c["role"] == "online");
-    let request = json!({ "checkpoint": online.unwrap()["id"], "count": 4 });
+    let request = json!({ "checkpoint_id": online.unwrap()["id"], "count": 4 });
     let (code, alone) = service.post("/v1/evaluations", &request).await;
     assert_eq!(code, 201, "{alone}");
     let alone = alone["id"].as_str().unwrap().to_owned();
@@ -210,7 +210,7 @@ async fn a_person_reads_on_a_page_what_is_wrong() {
         ("/jobs/0197e2a0-0000-7000-8000-000000000000", 404, "there is no job 0197e2a0"),
         ("/jobs/none", 400, "is not an id"),
         ("/datasets/%3Cb%3Enone", 404, "there is no dataset"),
-        ("/compare?job=none", 400, "is not a job id"),
+        ("/compare?job_id=none", 400, "is not a job id"),
     ] {
         let (code, kind, text) = ask(path, browser).await;
         assert_eq!((code, kind.as_str()), (status, "text/html; charset=utf-8"), "{path}");

@@ -135,9 +135,9 @@ async fn a_paused_job_goes_on_from_the_version_that_a_person_chose() {
     assert_eq!(service.post(&format!("/v1/jobs/{id}/resume"), &json!(null)).await.0, 200);
     assert_eq!(service.finished(id).await["status"], "succeeded");
     let next = checkpoint(&service, id, "online", at + 1).await;
-    assert_eq!(next["parents"], json!([v0["id"]]), "learnt from the version that was chosen");
+    assert_eq!(next["parent_ids"], json!([v0["id"]]), "learnt from the version that was chosen");
     let before = checkpoint(&service, id, "online", at).await;
     let older = checkpoint(&service, id, "online", at - 1).await;
-    assert_eq!(before["parents"], json!([older["id"]]), "what was under way ended as it began");
+    assert_eq!(before["parent_ids"], json!([older["id"]]), "what was under way ended as it began");
     service.stop().await;
 }

@@ -137,7 +137,7 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
     let promote = format!("/v1/checkpoints/{}/promote", online(&page, 1)["id"].as_str().unwrap());
     assert_eq!(service.post(&promote, &json!({})).await.0, 200);
     // Version 0 is being evaluated: the job waits with its files.
-    let request = json!({ "checkpoint": online(&page, 0)["id"], "count": 5000 });
+    let request = json!({ "checkpoint_id": online(&page, 0)["id"], "count": 5000 });
     let (status, evaluation) = service.post("/v1/evaluations", &request).await;
     assert_eq!(status, 201, "{evaluation}");
     let pause = format!("/v1/jobs/{}/pause", evaluation["id"].as_str().unwrap());
@@ -181,8 +181,12 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
         assert_eq!(status, 409, "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains("deleted"), "{problem}");
     }
-    let (status, problem) = service.post("/v1/evaluations", &json!({ "checkpoint": gone })).await;
-    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/algorithm/checkpoint")));
+    let (status, problem) =
+        service.post("/v1/evaluations", &json!({ "checkpoint_id": gone })).await;
+    assert_eq!(
+        (status, &problem["errors"][0]["pointer"]),
+        (422, &json!("/algorithm/checkpoint_id"))
+    );
     let shown = service.http.get(format!("{}/jobs/{id}/checkpoints", service.url)).send().await;
     assert!(shown.unwrap().text().await.unwrap().contains("files deleted"));
     service.stop().await;
@@ -313,7 +317,7 @@ async fn a_job_is_deleted_with_all_its_agents_and_beside_who_evaluated_it() {
     assert_eq!(service.finished(&id).await["status"], "succeeded");
     let (_, page) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
     let newest = page["data"].as_array().unwrap().iter().find(|c| c["role"] == "online");
-    let request = json!({ "checkpoint": newest.unwrap()["id"], "count": 3 });
+    let request = json!({ "checkpoint_id": newest.unwrap()["id"], "count": 3 });
     let (_, evaluation) = service.post("/v1/evaluations", &request).await;
     let evaluation = evaluation["id"].as_str().unwrap();
     assert_eq!(service.finished(evaluation).await["status"], "succeeded");

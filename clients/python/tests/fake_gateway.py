@@ -19,7 +19,7 @@ def checkpoint(version: int, **changes: Any) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": str(UUID(int=100 + version)), "job_id": str(JOB), "version": version, "role": "online",
         "created_at": AT, "published_at": AT, "expired_at": None, "loaded_on": [], "name": f"v{version}",
-        "optimizer_steps": version, "parents": [], "path": "/", "promoted": False, "sha256": "0",
+        "optimizer_steps": version, "parent_ids": [], "path": "/", "promoted": False, "sha256": "0",
         "success": None,
     }  # fmt: skip
     return {**row, **changes}

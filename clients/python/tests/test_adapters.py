@@ -50,7 +50,7 @@ def checkpoint(tensors: bytes) -> CheckpointView:
         loaded_on=[],
         name="tiny-online-v1",
         optimizer_steps=1,
-        parents=[],
+        parent_ids=[],
         path="/adapters/tiny-online-v1",
         promoted=False,
         published_at=None,

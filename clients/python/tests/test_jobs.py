@@ -179,13 +179,13 @@ def test_a_checkpoint_is_evaluated(server: Nlac, done: Job) -> None:
     newest = next(c for c in done.checkpoints() if c.role == "online")
     job = server.evaluate(checkpoint=newest.id, against=done.id, trials=2, count=4).wait(LONG)
     evaluation = job.evaluation()
-    assert (evaluation.checkpoint_id, evaluation.against) == (newest.id, done.id)
+    assert (evaluation.checkpoint_id, evaluation.against_job_id) == (newest.id, done.id)
     for at in evaluation.results:
         assert (at.episodes, len(at.pass_hat)) == (8, 2)
         assert at.difference is not None
         assert at.difference.success is not None
         assert at.difference.success.tasks == 4
-    assert done.evaluation(against=job.id).against == job.id
+    assert done.evaluation(against=job.id).against_job_id == job.id
     with pytest.raises(NlacError, match="neither a checkpoint nor a job"):
         server.evaluate(trials=2)
 

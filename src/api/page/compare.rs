@@ -74,7 +74,7 @@ struct Chosen {
     tokens: String,
 }
 
-/// The page. `job` may occur several times.
+/// The page. `job_id` may occur several times.
 pub(super) async fn page(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
@@ -84,7 +84,7 @@ pub(super) async fn page(
     let asked = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, v)| v.as_str());
     let wanted: Vec<JobId> = pairs
         .iter()
-        .filter(|(key, _)| key == "job")
+        .filter(|(key, _)| key == "job_id")
         .map(|(_, id)| {
             id.parse().map_err(|_| Problem::bad_request(format!("{id:?} is not a job id")))
         })

@@ -202,7 +202,7 @@ struct Said {
 pub(super) struct PageQuery {
     step: Option<i32>,
     /// Job whose annotations are shown.
-    job: Option<JobId>,
+    job_id: Option<JobId>,
 }
 
 /// An episode at one of its steps.
@@ -214,7 +214,7 @@ pub(super) async fn page(
     let mut conn = state.store.acquire().await?;
     let episode = one(&mut conn, id).await?;
     let (newer, older) = episodes::neighbours(&mut conn, &episode).await?;
-    let rows = transitions::of_episode(&mut conn, id, query.job).await?;
+    let rows = transitions::of_episode(&mut conn, id, query.job_id).await?;
     let number = query.step.unwrap_or(0).clamp(0, (rows.len() as i32 - 1).max(0));
     let steps = rows.iter().map(|row| StepLink {
         number: row.step,
@@ -240,7 +240,7 @@ pub(super) async fn page(
     };
     let version = version.map(|checkpoint| checkpoint.version);
     drop(conn);
-    let job = match episode.job_id.or(query.job) {
+    let job = match episode.job_id.or(query.job_id) {
         Some(id) => Some((id.to_string(), job::found(&state, id).await?.spec.0.name)),
         None => None,
     };
@@ -249,7 +249,7 @@ pub(super) async fn page(
         here: "",
         short: short(id),
         job,
-        as_job: query.job,
+        as_job: query.job_id,
         held_out: episode.purpose == Some(Purpose::Evaluate),
         failed,
         end,

@@ -34,7 +34,7 @@ pub(super) struct Row {
 pub(super) async fn last(conn: &mut PgConnection, job: &JobRow) -> Result<Option<Table>, Problem> {
     let Some(last) = evaluations::last(conn, job.id).await? else { return Ok(None) };
     let mut against = None;
-    if let Some(id) = job.spec.algorithm.evaluated().and_then(|evaluated| evaluated.against)
+    if let Some(id) = job.spec.algorithm.evaluated().and_then(|evaluated| evaluated.against_job_id)
         && let Some(other) = super::job::row(conn, id).await?
     {
         let evaluations = evaluations::last(conn, id).await?.map(|last| last.evaluations);

@@ -120,8 +120,8 @@ struct Trouble {
 #[serde(default)]
 pub(super) struct PageQuery {
     /// A stored transition's state and action.
-    transition: Option<TransitionId>,
-    job: Option<JobId>,
+    transition_id: Option<TransitionId>,
+    job_id: Option<JobId>,
     /// A checkpoint's id, or `base`.
     first: Option<String>,
     second: Option<String>,
@@ -136,8 +136,8 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let mut conn = state.store.acquire().await?;
     let (mut said, mut action, mut episode, mut acted) = Default::default();
-    let mut job = query.job;
-    if let Some(id) = query.transition {
+    let mut job = query.job_id;
+    if let Some(id) = query.transition_id {
         let found = transitions::one(&mut conn, id, job).await?;
         let found = found.ok_or_else(|| Problem::not_found("transition", id))?;
         let played = episodes::one(&mut conn, found.episode_id).await?;
@@ -163,7 +163,7 @@ pub(super) async fn page(
         here: "/playground",
         jobs: choices(&jobs, job),
         versions: versions(&checkpoints, &first, &second),
-        asks: query.transition.is_some(),
+        asks: query.transition_id.is_some(),
         state: said,
         action,
         seed: "0".into(),
@@ -178,7 +178,7 @@ pub(super) async fn of_job(
     State(state): State<AppState>,
     Params(query): Params<PageQuery>,
 ) -> Result<Html<String>, Problem> {
-    let found = checkpoints(&state, query.job).await?;
+    let found = checkpoints(&state, query.job_id).await?;
     let newest = usual(&found).unwrap_or_else(|| BASE.into());
     render(&versions(&found, &newest, ""))
 }
@@ -187,7 +187,7 @@ pub(super) async fn of_job(
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Sent {
-    job: String,
+    job_id: String,
     first: String,
     second: String,
     state: String,
@@ -214,7 +214,7 @@ pub(super) async fn answer(
     if headers.contains_key("hx-request") {
         return render(&Answer { columns });
     }
-    let job = sent.job.parse().ok();
+    let job = sent.job_id.parse().ok();
     let jobs = jobs(&state, job).await?;
     let checkpoints = checkpoints(&state, job).await?;
     render(&Page {
@@ -301,7 +301,7 @@ async fn columns(state: &AppState, sent: &Sent) -> Result<Vec<Column>, Problem> 
     let (situation, action) = consult::asked(said, action.map(Message::assistant))?;
     let situation = Context::of(situation);
     let job: JobId = sent
-        .job
+        .job_id
         .parse()
         .map_err(|_| Problem::bad_request("there is no job").remedy("submit one first"))?;
     let mut asked = vec![sent.first.as_str()];

@@ -30,7 +30,7 @@ pub struct CheckpointView {
     /// SHA-256 of the tensors, hex.
     pub sha256: String,
     /// Source of the checkpoint.
-    pub parents: Vec<CheckpointId>,
+    pub parent_ids: Vec<CheckpointId>,
     /// Optimizer steps up to it.
     pub optimizer_steps: i32,
     /// Success on held-out episodes at the spec's temperature; null if it was not evaluated.
@@ -64,7 +64,7 @@ impl From<CheckpointRow> for CheckpointView {
             name: row.name,
             path: row.path,
             sha256: row.sha256,
-            parents: row.parents,
+            parent_ids: row.parents,
             optimizer_steps: row.optimizer_steps,
             success: row.success,
             promoted: row.promoted,

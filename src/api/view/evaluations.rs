@@ -19,7 +19,7 @@ pub struct EvaluationView {
     /// Iteration that played it.
     pub iteration: i32,
     /// Job of the comparison.
-    pub against: Option<JobId>,
+    pub against_job_id: Option<JobId>,
     /// Results by temperature, lowest first.
     pub results: Vec<ResultView>,
 }

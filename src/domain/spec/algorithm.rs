@@ -66,7 +66,7 @@ impl AlgorithmSpec {
     #[must_use]
     pub const fn loads_adapters(&self) -> bool {
         match self.evaluated() {
-            Some(evaluated) => evaluated.checkpoint.is_some(),
+            Some(evaluated) => evaluated.checkpoint_id.is_some(),
             None => true,
         }
     }

@@ -13,7 +13,7 @@ pub struct EvaluatedSpec {
     /// Checkpoint to evaluate. Without it, the model of `model.engine` is evaluated: the base model (ReAct)
     /// or a chat model.
     #[garde(skip)]
-    pub checkpoint: Option<CheckpointId>,
+    pub checkpoint_id: Option<CheckpointId>,
     /// Episodes per task. They differ only by the policy's samples. The results have pass^k for each k up to
     /// this number.
     #[garde(range(min = 1, max = 64))]
@@ -21,11 +21,11 @@ pub struct EvaluatedSpec {
     pub trials: u32,
     /// Job to compare with: its last evaluation, task by task. Both need the same seed.
     #[garde(skip)]
-    pub against: Option<JobId>,
+    pub against_job_id: Option<JobId>,
 }
 
 impl Default for EvaluatedSpec {
     fn default() -> Self {
-        Self { checkpoint: None, trials: 1, against: None }
+        Self { checkpoint_id: None, trials: 1, against_job_id: None }
     }
 }

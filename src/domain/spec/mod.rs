@@ -143,7 +143,7 @@ pub struct ModelSpec {
     /// adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(skip)]
-    pub start_from: Option<CheckpointId>,
+    pub start_checkpoint_id: Option<CheckpointId>,
     /// Format of the model's tool calls, if its environment has tools.
     #[serde(default)]
     #[garde(skip)]
@@ -360,8 +360,8 @@ impl JobSpec {
     /// The checkpoint that the job evaluates or starts from, as in the view `named_checkpoints`.
     #[must_use]
     pub fn named_checkpoint(&self) -> Option<CheckpointId> {
-        let evaluated = self.algorithm.evaluated().and_then(|evaluated| evaluated.checkpoint);
-        evaluated.or(self.model.start_from)
+        let evaluated = self.algorithm.evaluated().and_then(|evaluated| evaluated.checkpoint_id);
+        evaluated.or(self.model.start_checkpoint_id)
     }
 
     /// One of so many episodes of agents and datasets is held out to measure the critic; none where the job evaluates in an

@@ -84,7 +84,7 @@ pub async fn page(
          left join metrics r on r.job_id = j.id and r.name = 'eval.return'
              and r.iteration = m.iteration and r.temperature = m.temperature
          left join checkpoints own on own.job_id = j.id and own.role = 'online' and own.version = m.iteration
-         left join checkpoints given on given.id = (j.spec #>> '{algorithm,checkpoint}')::uuid
+         left join checkpoints given on given.id = (j.spec #>> '{algorithm,checkpoint_id}')::uuid
          where j.deleted_at is null",
     );
     if which == Results::Alone {

@@ -40,7 +40,7 @@ const PAGES: &[&str] = &[
     "/datasets",
     "/fleet",
     "/evaluations",
-    "/compare?job=JOB",
+    "/compare?job_id=JOB",
     "/v1/jobs/JOB/metrics",
     "/v1/jobs/JOB/export",
     "/v1/jobs/JOB/export?format=parquet",
@@ -158,7 +158,7 @@ impl<'a> Rounds<'a> {
         let path = format!("/v1/jobs/{job}/checkpoints");
         let (_, page) = self.service.get(&path).await;
         let newest = page["data"].as_array().unwrap().iter().find(|c| c["role"] == "online");
-        let asked = json!({ "checkpoint": newest.unwrap()["id"], "count": 2 });
+        let asked = json!({ "checkpoint_id": newest.unwrap()["id"], "count": 2 });
         let (status, made) = self.service.post("/v1/evaluations", &asked).await;
         assert_eq!(status, 201, "{made}");
         let id = made["id"].as_str().unwrap().to_owned();

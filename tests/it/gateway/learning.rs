@@ -121,7 +121,7 @@ async fn results_of_others_choose_the_best_and_a_job_may_start_from_it() {
 
     // Another job continues from the best one: its untrained version is the same adapter.
     let best = version(1);
-    spec["model"]["start_from"] = best["id"].clone();
+    spec["model"]["start_checkpoint_id"] = best["id"].clone();
     spec["evaluation"] = json!({ "from": "none" });
     let (status, next) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 201, "{next}");
@@ -135,7 +135,7 @@ async fn results_of_others_choose_the_best_and_a_job_may_start_from_it() {
         .iter()
         .find(|c| c["role"] == "online" && c["version"] == 0);
     let first = first.unwrap();
-    assert_eq!((&first["sha256"], &first["parents"]), (&best["sha256"], &json!([best["id"]])));
+    assert_eq!((&first["sha256"], &first["parent_ids"]), (&best["sha256"], &json!([best["id"]])));
     spec["lora"]["rank"] = 8.into();
     let (status, refused) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 422, "{refused}");

@@ -87,8 +87,8 @@ pub async fn shows_what_happened(job: &Finished) {
     let path = format!("/v1/jobs/{}/episodes?purpose=collect&limit=1", job.id);
     let (_, episodes) = job.service.get(&path).await;
     let episode = episodes["data"][0]["id"].as_str().unwrap();
-    let beside = job.found(&format!("/episodes/{episode}?job=JOB")).await;
-    let older = all(&beside, r#"data-key="\]" href="/episodes/[0-9a-f-]+\?job=([0-9a-f-]+)""#);
+    let beside = job.found(&format!("/episodes/{episode}?job_id=JOB")).await;
+    let older = all(&beside, r#"data-key="\]" href="/episodes/[0-9a-f-]+\?job_id=([0-9a-f-]+)""#);
     assert_eq!(older, [[job.id.as_str()]], "{beside}");
 
     // New transitions come while there may be some.

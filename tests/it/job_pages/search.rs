@@ -14,7 +14,7 @@ fn choices(text: &str) -> Vec<(String, String, usize)> {
 
 /// Every facet's number is the number of results that its link leads to.
 pub async fn facets_count_what_is_found(job: &Finished) {
-    let page = job.found("/search?job=JOB").await;
+    let page = job.found("/search?job_id=JOB").await;
     let found = choices(&page);
     let labels: Vec<_> = found.iter().map(|(_, label, _)| label.as_str()).collect();
     for label in ["Yes", "No", "changed", "not solved"] {
@@ -25,7 +25,7 @@ pub async fn facets_count_what_is_found(job: &Finished) {
         let query = link.split_once('?').map_or("", |(_, query)| query);
         let path = format!("/v1/jobs/{}/transitions?limit=200&{query}", job.id);
         // The job is in the path already.
-        let path = path.replace(&format!("job={}", job.id), "").replace("&&", "&");
+        let path = path.replace(&format!("job_id={}", job.id), "").replace("&&", "&");
         let (status, page) = job.service.get(path.trim_end_matches('&')).await;
         assert_eq!(status, 200, "{path}: {page}");
         assert_eq!(page["data"].as_array().unwrap().len(), *hits, "{label}: {path}");
@@ -34,14 +34,14 @@ pub async fn facets_count_what_is_found(job: &Finished) {
     assert!(checked >= 8, "{found:?}");
 
     // A chosen value is marked, and the others of its facet keep their numbers.
-    let narrow = job.found("/search/results?verdict=no&job=JOB").await;
+    let narrow = job.found("/search/results?verdict=no&job_id=JOB").await;
     assert!(narrow.contains("id=\"facets\"") && narrow.contains("hx-swap-oob=\"true\""));
     // People who do not see the results come are told how many there are.
     let cards = narrow.matches("<article>").count();
     let said = all(&narrow, r#"<div hx-swap-oob="innerHTML:\#found">([^<]+)</div>"#);
     let told = said[0][0].contains(&format!("{cards} results."));
     assert!(told || cards == 1, "{cards}: {said:?}");
-    let none = job.found("/search/results?q=zebra&job=JOB").await;
+    let none = job.found("/search/results?q=zebra&job_id=JOB").await;
     assert!(none.contains(">No results.<"), "{none}");
     assert!(narrow.contains("aria-current=\"true\">No "), "{narrow}");
     let number = |choices: &[(String, String, usize)], wanted: &str| {
@@ -52,7 +52,7 @@ pub async fn facets_count_what_is_found(job: &Finished) {
     assert!(number(&narrow, "solved") <= number(&found, "solved"));
     // Words that nothing has, and words that are looked up among all.
     assert!(choices(&job.found("/search?q=nothing+like+it").await).is_empty());
-    let words = choices(&job.found("/search?q=%22no+because%22&job=JOB").await);
+    let words = choices(&job.found("/search?q=%22no+because%22&job_id=JOB").await);
     let (_, all) = job
         .service
         .get(&format!("/v1/jobs/{}/transitions?limit=200&q=%22no+because%22", job.id))

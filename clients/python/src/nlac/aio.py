@@ -162,7 +162,7 @@ class AsyncNlac:
             list_critiques.asyncio_detailed,
             as_uuid(transition),
             client=self.rest,
-            job=UNSET if job is None else as_uuid(job),
+            job_id=UNSET if job is None else as_uuid(job),
         )
 
     async def transition(self, id: Id, job: Id | None = None) -> TransitionView:
@@ -171,7 +171,7 @@ class AsyncNlac:
             get_transition.asyncio_detailed,
             as_uuid(id),
             client=self.rest,
-            job=UNSET if job is None else as_uuid(job),
+            job_id=UNSET if job is None else as_uuid(job),
         )
 
     async def episode(self, id: Id) -> EpisodeView:

@@ -131,7 +131,7 @@ class AsyncJob(JobState):
             get_evaluation.asyncio_detailed,
             self.id,
             client=self._rest,
-            against=UNSET if against is None else as_uuid(against),
+            against_job_id=UNSET if against is None else as_uuid(against),
         )
 
     async def metrics(

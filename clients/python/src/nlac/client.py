@@ -159,7 +159,7 @@ class Nlac:
             list_critiques.sync_detailed,
             as_uuid(transition),
             client=self.rest,
-            job=UNSET if job is None else as_uuid(job),
+            job_id=UNSET if job is None else as_uuid(job),
         )
 
     def transition(self, id: Id, job: Id | None = None) -> TransitionView:
@@ -168,7 +168,7 @@ class Nlac:
             get_transition.sync_detailed,
             as_uuid(id),
             client=self.rest,
-            job=UNSET if job is None else as_uuid(job),
+            job_id=UNSET if job is None else as_uuid(job),
         )
 
     def episode(self, id: Id) -> EpisodeView:

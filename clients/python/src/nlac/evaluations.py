@@ -36,9 +36,12 @@ class Evaluated(TypedDict, total=False):
     """A name for people."""
 
 
+IDS = {"checkpoint": "checkpoint_id", "job": "job_id", "against": "against_job_id"}
+
+
 def evaluation_body(evaluated: Evaluated) -> NewEvaluation:
     given: dict[str, Any] = dict(evaluated)
-    for name in ("checkpoint", "job", "against"):
+    for name, field in IDS.items():
         if name in given:
-            given[name] = str(given[name])
+            given[field] = str(given.pop(name))
     return NewEvaluation.from_dict(given)

@@ -125,7 +125,7 @@ class Job(JobState):
             get_evaluation.sync_detailed,
             self.id,
             client=self._rest,
-            against=UNSET if against is None else as_uuid(against),
+            against_job_id=UNSET if against is None else as_uuid(against),
         )
 
     def metrics(

@@ -33,7 +33,12 @@ class Question(TypedDict, total=False):
     """Instead of a seed: the chance by which this iteration annotated the transition."""
 
 
-NAMES = {"checkpoint": "checkpoint_id", "job": "job_id", "transition": "transition_id"}
+IDS = {
+    "checkpoint": "checkpoint_id",
+    "job": "job_id",
+    "base_of": "base_of_job_id",
+    "transition": "transition_id",
+}
 
 
 def critique_body(question: Question, patience: float) -> CritiqueRequest:
@@ -55,8 +60,8 @@ def reward_body(reward: float, step: int | None, success: bool | None) -> LateRe
 
 def _fields(question: Question, patience: float) -> dict[str, Any]:
     """As the API names them; the server gives up a little before this client does, and says why."""
-    given: dict[str, Any] = {NAMES.get(name, name): value for name, value in question.items()}
-    for name in ("checkpoint_id", "job_id", "base_of", "transition_id"):
+    given: dict[str, Any] = dict(question)
+    for name, field in IDS.items():
         if name in given:
-            given[name] = str(given[name])
+            given[field] = str(given.pop(name))
     return {**given, "timeout_s": min(600, max(1, int(patience) - 5))}

@@ -127,7 +127,7 @@ pub(super) fn facets(
         let label = jobs.iter().find(|(job, _)| *job == id).map(|(_, label)| label.clone());
         let label = label.unwrap_or_else(|| id.to_string().split_off(30));
         choice(label, hits, chosen.job == Some(id), &|form, on| {
-            form.job = if on { id.to_string() } else { String::new() };
+            form.job_id = if on { id.to_string() } else { String::new() };
         })
     });
     let all = vec![

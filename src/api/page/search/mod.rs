@@ -40,7 +40,7 @@ pub(super) struct Form {
     target_status: String,
     from_iteration: String,
     to_iteration: String,
-    job: String,
+    job_id: String,
     after: String,
 }
 
@@ -55,7 +55,7 @@ impl Form {
             ("target_status", &self.target_status),
             ("from_iteration", &self.from_iteration),
             ("to_iteration", &self.to_iteration),
-            ("job", &self.job),
+            ("job_id", &self.job_id),
             ("after", &self.after),
         ];
         let filled = fields.into_iter().filter(|(_, value)| !value.is_empty());
@@ -141,7 +141,7 @@ pub(super) async fn page(
         ),
         jobs: jobs
             .iter()
-            .map(|job| (job.id.to_string(), label(job), job.id.to_string() == form.job))
+            .map(|job| (job.id.to_string(), label(job), job.id.to_string() == form.job_id))
             .collect(),
         q: form.q,
         from: form.from_iteration,
@@ -169,7 +169,7 @@ pub(super) async fn results(
 /// Jobs to choose from.
 async fn jobs(state: &AppState, form: &Form) -> Result<Vec<JobTitle>, Problem> {
     let mut conn = state.store.acquire().await?;
-    Ok(read_jobs::titles(&mut conn, read(&form.job, "job")?, 100).await?)
+    Ok(read_jobs::titles(&mut conn, read(&form.job_id, "job_id")?, 100).await?)
 }
 
 fn label(job: &JobTitle) -> String {
@@ -190,7 +190,7 @@ async fn facets_of(
         target_status: read(&form.target_status, "target_status")?,
         from: read(&form.from_iteration, "from_iteration")?,
         to: read(&form.to_iteration, "to_iteration")?,
-        job: read(&form.job, "job")?,
+        job: read(&form.job_id, "job_id")?,
     };
     let words = Some(form.q.trim()).filter(|words| !words.is_empty());
     let mut conn = state.store.acquire().await?;
@@ -211,7 +211,7 @@ async fn results_of(state: &AppState, form: &Form) -> Result<Results, Problem> {
         to_iteration: read(&form.to_iteration, "to_iteration")?,
     };
     let window = Window::after(read::<TransitionId>(&form.after, "after")?, CARDS);
-    let job: Option<JobId> = read(&form.job, "job")?;
+    let job: Option<JobId> = read(&form.job_id, "job_id")?;
     let mut conn = state.store.acquire().await?;
     let page = found(&mut conn, job, &query, &window).await?;
     let next = page.next_key(|transition| transition.id);
