@@ -218,7 +218,7 @@ async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyRow, Problem
     delete, path = "/v1/keys/{id}", tag = "access", operation_id = "revoke_key",
     params(("id" = KeyId, Path)),
     responses(
-        (status = 200, description = "Revoked", body = KeyView),
+        (status = 204, description = "Revoked"),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such key", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "It is the only admin key", content_type = "application/problem+json"),
@@ -227,12 +227,13 @@ async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyRow, Problem
 pub(super) async fn revoke(
     State(state): State<AppState>,
     Id(id): Id<KeyId>,
-) -> Result<Json<KeyView>, Problem> {
-    Ok(Json(end(&state, id).await?.into()))
+) -> Result<StatusCode, Problem> {
+    end(&state, id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Revokes a key, unless it is the only admin key.
-pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyRow, Problem> {
+pub(super) async fn end(state: &AppState, id: KeyId) -> Result<(), Problem> {
     let mut tx = state.store.begin().await?;
     keys::lock(&mut tx).await?;
     let key = one(&mut tx, id).await?;
@@ -247,7 +248,6 @@ pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyRow, Problem> 
         .remedy("create another admin key first"));
     }
     keys::revoke(&mut tx, id).await?;
-    let key = one(&mut tx, id).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    Ok(key)
+    Ok(())
 }

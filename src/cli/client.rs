@@ -127,13 +127,8 @@ impl Api {
         self.http.put(path, body, DEADLINE).await.map_err(|e| self.explain(e))
     }
 
-    /// DELETE, answered without a body.
-    pub async fn remove(&self, path: &str) -> Result<(), Failure> {
-        self.http.delete_raw(path, DEADLINE).await.map_err(|e| self.explain(e))
-    }
-
     /// DELETE.
-    pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
+    pub async fn remove(&self, path: &str) -> Result<(), Failure> {
         self.http.delete(path, DEADLINE).await.map_err(|e| self.explain(e))
     }
 

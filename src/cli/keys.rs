@@ -47,16 +47,13 @@ pub async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
         KeysCommand::Revoke { key } => {
             let keys = every(&api, false).await?;
             let named = |one: &&Value| one["id"] == key.as_str() || one["name"] == key.as_str();
-            let id =
-                keys.iter().find(named).and_then(|one| one["id"].as_str()).ok_or_else(|| {
-                    format!("no active key has the id or name {key:?}; see `nlac keys list`")
-                })?;
-            let revoked = api.delete(&format!("/v1/keys/{id}")).await?;
-            if !args.output.json {
-                report::line(&format!("revoked {}", revoked["name"].as_str().unwrap_or_default()));
-                return Ok(ExitCode::SUCCESS);
-            }
-            revoked
+            let found = keys.iter().find(named).ok_or_else(|| {
+                format!("no active key has the id or name {key:?}; see `nlac keys list`")
+            })?;
+            let (id, name) = (cell(&found["id"]), cell(&found["name"]));
+            api.remove(&format!("/v1/keys/{id}")).await?;
+            report::done("revoked", &id, args.output.json, &format!("revoked API key {name}"))?;
+            return Ok(ExitCode::SUCCESS);
         }
     };
     report::json(&answer)?;

@@ -155,23 +155,11 @@ impl Client {
         self.send(self.http.get(self.url(path)), deadline).await
     }
 
-    /// DELETE, read as JSON.
-    ///
-    /// # Errors
-    /// See [`NetError`].
-    pub async fn delete<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        deadline: Duration,
-    ) -> Result<T, NetError> {
-        self.decode(&self.send(self.http.delete(self.url(path)), deadline).await?)
-    }
-
     /// DELETE; what is answered does not matter.
     ///
     /// # Errors
     /// See [`NetError`].
-    pub async fn delete_raw(&self, path: &str, deadline: Duration) -> Result<(), NetError> {
+    pub async fn delete(&self, path: &str, deadline: Duration) -> Result<(), NetError> {
         self.send(self.http.delete(self.url(path)), deadline).await.map(drop)
     }
 

@@ -331,7 +331,7 @@ impl Trainer for Tinker {
         })?;
         for kind in ["weights", "sampler_weights"] {
             let path = format!("/api/v1/training_runs/{model}/checkpoints/{kind}/{name}");
-            match self.http.delete_raw(&path, SUBMIT).await {
+            match self.http.delete(&path, SUBMIT).await {
                 Ok(()) => {}
                 // It is gone, or this trainer deletes nothing.
                 Err(NetError::Status { status: 404 | 405 | 501, .. }) => {}

@@ -15,9 +15,28 @@ fn the_document_is_what_the_routes_say() {
     );
 }
 
+fn document() -> Value {
+    serde_yaml_ng::from_str(&nlac::api::openapi_yaml().unwrap()).unwrap()
+}
+
+#[test]
+fn every_deletion_is_answered_without_a_body() {
+    let document = document();
+    let paths = document["paths"].as_object().unwrap();
+    let deletions = paths.iter().map(|(path, routes)| (path, &routes["delete"]));
+    let deletions: Vec<_> = deletions.filter(|(_, deletion)| deletion.is_object()).collect();
+    assert!(!deletions.is_empty());
+    for (path, deletion) in deletions {
+        let answers = deletion["responses"].as_object().unwrap();
+        let successes: Vec<_> = answers.keys().filter(|status| status.starts_with('2')).collect();
+        assert_eq!(successes, ["204"], "{path}");
+        assert_eq!(answers["204"]["content"], Value::Null, "{path}");
+    }
+}
+
 #[test]
 fn the_name_of_what_holds_an_id_ends_in_id() {
-    let document: Value = serde_yaml_ng::from_str(&nlac::api::openapi_yaml().unwrap()).unwrap();
+    let document = document();
     let mut names = BTreeSet::new();
     collect_names_of_ids(&document, &mut names);
     assert!(

@@ -166,7 +166,8 @@ async fn sign_in_is_off_on_loopback_alone_and_the_command_line_sends_keys() {
     assert!(list.contains("submit,operate") && !list.contains(secret), "{list}");
     let (_, help, _) = run(Some(given), &["keys", "list", "--help"]);
     assert!(help.contains("NLAC_API_KEY") && !help.contains(given), "{help}");
-    assert!(run(Some(given), &["keys", "revoke", "ci"]).0);
+    let (done, said, error) = run(Some(given), &["keys", "revoke", "ci"]);
+    assert!(done && said == "revoked API key ci\n", "{said}{error}");
     assert!(!run(Some(secret), &["jobs", "list"]).0);
     let (_, list, _) = run(Some(given), &["keys", "list", "--json"]);
     let list: Value = serde_json::from_str(&list).unwrap();

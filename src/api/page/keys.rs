@@ -172,7 +172,7 @@ pub(super) async fn revoke(
     Id(id): Id<KeyId>,
 ) -> Result<Response, Problem> {
     match api::end(&state, id).await {
-        Ok(_) => see("/keys"),
+        Ok(()) => see("/keys"),
         Err(problem) => show(&state, Sent::empty(), problem.into(), None).await,
     }
 }

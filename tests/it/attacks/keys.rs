@@ -80,7 +80,7 @@ async fn a_rotated_key_opens_nothing_after_a_restart_either() {
     let keys = list["data"].as_array().unwrap();
     let old = keys.iter().find(|key| key["name"] == "admin").unwrap()["id"].as_str().unwrap();
     let revoke = format!("/v1/keys/{old}");
-    assert_eq!(guarded.with(&fresh, Method::DELETE, &revoke, &Value::Null).await.0, 200);
+    assert_eq!(guarded.with(&fresh, Method::DELETE, &revoke, &Value::Null).await.0, 204);
     assert_eq!(guarded.get(&guarded.admin, "/v1/jobs").await.0, 401);
     assert_eq!(guarded.page("/", &session).await.status(), 303);
     assert_eq!(guarded.sign_in(&guarded.admin, "").await.status(), 401);
