@@ -275,22 +275,45 @@ impl App {
     /// Stops in order: no new work, running work finishes or is returned, then the pages, the local servers,
     /// and the database last.
     pub async fn stop(self) {
-        self.shutdown.cancel();
-        if tokio::time::timeout(ENDING, self.supervisor.ended()).await.is_err() {
+        self.stop_until(&CancellationToken::new()).await;
+    }
+
+    /// Stops in order until `hurry`. From then on it waits only for a private Postgres, and for seconds. The caller must
+    /// then end the process: background tasks may still run, and their units count as those of a process that crashed.
+    pub async fn stop_until(self, hurry: &CancellationToken) {
+        let Self {
+            store,
+            asked,
+            postgres,
+            local,
+            shutdown,
+            drain,
+            server,
+            process,
+            supervisor,
+            ..
+        } = self;
+        shutdown.cancel();
+        let ended = tokio::time::timeout(ENDING, supervisor.ended());
+        if let Some(Err(_)) = hurry.run_until_cancelled(ended).await {
             tracing::warn!("some background tasks have not ended");
         }
-        self.drain.cancel();
+        drain.cancel();
         // Open streams end at the token; a client that does not hang up is not waited for.
-        let _ = tokio::time::timeout(Duration::from_secs(3), self.server).await;
-        if let Some(local) = self.local {
-            local.stop().await;
+        let served = tokio::time::timeout(Duration::from_secs(3), server);
+        let _ = hurry.run_until_cancelled(served).await;
+        if let Some(local) = local {
+            hurry.run_until_cancelled(local.stop()).await;
         }
-        // Its shares and leases are free from here on.
-        heartbeat::end(&self.store, self.process).await;
-        self.asked.close().await;
-        self.store.close().await;
-        if let Some(postgres) = self.postgres {
-            postgres.stop().await;
+        let leaving = async {
+            // Its shares and leases are free from here on.
+            heartbeat::end(&store, process).await;
+            asked.close().await;
+            store.close().await;
+        };
+        hurry.run_until_cancelled(leaving).await;
+        if let Some(postgres) = postgres {
+            postgres.stop_until(hurry).await;
         }
     }
 }

@@ -34,10 +34,10 @@ impl Private {
         Ok(())
     }
 
-    /// Stops it.
-    pub async fn stop(self) {
+    /// Stops it. After `hurry` this takes only seconds.
+    pub async fn stop_until(self, hurry: &CancellationToken) {
         if let Some(postgres) = self.0.lock().await.take()
-            && let Err(error) = postgres.stop().await
+            && let Err(error) = postgres.stop_until(hurry).await
         {
             tracing::warn!(%error, "Postgres was left running; the next start adopts it");
         }

@@ -10,7 +10,8 @@ use super::{
     client::Api,
     progress::{self, Form},
     report,
-    serve::{provide_postgres, until_told},
+    serve::provide_postgres,
+    signals::Signals,
 };
 use crate::{
     app::{App, ServiceSettings},
@@ -35,18 +36,19 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     provide_postgres(&settings, !args.serve.database.no_fetch)?;
     report::line("starting Postgres, the local engine and the local trainer …");
     let app = App::start(&settings).await?;
+    let mut signals = Signals::listen()?;
     let url = format!("http://{}", app.address);
     report::line(&format!("nlac serves {url}: open it in a browser to watch"));
     let api = Api::new(&url, app.own_key.as_ref())?;
     let outcome = tokio::select! {
         outcome = train(&args, &api, started) => outcome,
-        told = until_told() => told.and(Err("interrupted; continue with `nlac demo --resume`".into())),
+        () = signals.next() => Err("interrupted; continue with `nlac demo --resume`".into()),
     };
     if outcome.is_ok() && !args.exit {
         report::line(&format!("\nstill serving {url}; press Ctrl-C to stop"));
-        until_told().await?;
+        signals.next().await;
     }
-    app.stop().await;
+    signals.stop(app).await?;
     traces.flush().await;
     outcome
 }

@@ -13,7 +13,7 @@ use super::{
     Failure,
     args::{LocalArgs, LocalCommand},
     report,
-    serve::until_told,
+    signals::Signals,
 };
 use crate::{app::default_data_dir, embedded::base_model::Shipped, telemetry};
 
@@ -57,7 +57,8 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
 }
 
 async fn told() {
-    if let Err(error) = until_told().await {
-        tracing::warn!(%error, "cannot listen for signals");
+    match Signals::listen() {
+        Ok(mut signals) => signals.next().await,
+        Err(error) => tracing::warn!(%error, "cannot listen for signals"),
     }
 }

@@ -47,6 +47,7 @@ mod saving;
 mod serve;
 mod serve_args;
 mod service_args;
+mod signals;
 mod sync;
 mod trainers;
 mod trainers_args;

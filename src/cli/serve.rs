@@ -2,11 +2,10 @@
 
 use std::{process::ExitCode, str::FromStr};
 
-use tokio::signal::unix::{SignalKind, signal};
-
 use super::{
     Failure, hardening, report,
     serve_args::{DatabaseArgs, ServeArgs},
+    signals::Signals,
 };
 use crate::{
     app::{App, AppError, ServiceSettings},
@@ -15,7 +14,7 @@ use crate::{
     telemetry,
 };
 
-/// Serves until a signal arrives.
+/// Serves until a signal arrives. A second one stops the service at once.
 pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn,nlac=info");
     hardening::apply();
@@ -23,6 +22,7 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let settings = ServiceSettings::from(args);
     provide_postgres(&settings, fetch)?;
     let app = App::start(&settings).await?;
+    let mut signals = Signals::listen()?;
     report::line(&format!(
         "nlac serves http://{} (data in {})",
         app.address,
@@ -33,9 +33,8 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
             "sign-in needs an API key: create one with `nlac keys create`, or turn sign-in off with --sign-in off",
         );
     }
-    until_told().await?;
-    report::line("stopping: running work is finished or returned to the queue");
-    app.stop().await;
+    signals.next().await;
+    signals.stop(app).await?;
     traces.flush().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -44,17 +43,6 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 pub(super) fn provide_postgres(settings: &ServiceSettings, fetch: bool) -> Result<(), Failure> {
     if settings.database_url.is_none() {
         provide(&settings.data_dir.join("postgres"), fetch, report::line)?;
-    }
-    Ok(())
-}
-
-/// Resolves at SIGINT or SIGTERM.
-pub(super) async fn until_told() -> Result<(), Failure> {
-    let (mut interrupt, mut terminate) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::{
     args::SyncArgs,
     client::{Api, named},
     report,
-    serve::until_told,
+    signals::Signals,
 };
 use crate::{telemetry, trainer::adapter};
 
@@ -44,11 +44,9 @@ pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
     take(&args.dir)?;
     let mut directory = Directory { path: args.dir, unwanted: HashMap::new() };
     let told = CancellationToken::new();
-    let telling = told.clone();
+    let (telling, mut signals) = (told.clone(), Signals::listen()?);
     tokio::spawn(async move {
-        if let Err(error) = until_told().await {
-            tracing::warn!(%error, "cannot listen for signals");
-        }
+        signals.next().await;
         telling.cancel();
     });
     report::line(&format!("adapters of {} in {}", args.engine, directory.path.display()));

@@ -56,14 +56,16 @@ impl LocalPeers {
         self.trainer.url()
     }
 
-    /// Stops both and waits for them.
-    pub async fn stop(self) {
+    /// Stops both, and returns a future that waits for them. Their threads end by themselves if nobody waits.
+    pub fn stop(self) -> impl Future<Output = ()> + Send {
         let stopping =
             tokio::task::spawn_blocking(move || [self.engine.stop(), self.trainer.stop()]);
-        let patience = std::time::Duration::from_secs(12);
-        if let Ok(Ok(outcomes)) = tokio::time::timeout(patience, stopping).await {
-            for error in outcomes.into_iter().filter_map(Result::err) {
-                tracing::warn!(%error, "a local server ended with an error");
+        async move {
+            let patience = std::time::Duration::from_secs(12);
+            if let Ok(Ok(outcomes)) = tokio::time::timeout(patience, stopping).await {
+                for error in outcomes.into_iter().filter_map(Result::err) {
+                    tracing::warn!(%error, "a local server ended with an error");
+                }
             }
         }
     }

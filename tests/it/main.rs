@@ -82,6 +82,7 @@ mod sharing;
 mod sign_in;
 mod simulation;
 mod size;
+mod stopping;
 mod streams;
 mod support;
 mod targets;

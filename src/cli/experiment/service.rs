@@ -4,11 +4,8 @@ use super::{Outcome, conduct, worlds::World};
 use crate::{
     app::{App, ServiceSettings},
     cli::{
-        Failure,
-        args::ExperimentRun,
-        client::Api,
-        report,
-        serve::{provide_postgres, until_told},
+        Failure, args::ExperimentRun, client::Api, report, serve::provide_postgres,
+        signals::Signals,
     },
     embedded::base_model::BaseModel,
 };
@@ -18,16 +15,15 @@ pub(super) async fn with(args: &ExperimentRun, world: &World) -> Result<Outcome,
     let settings = settings(args, world);
     provide_postgres(&settings, !args.serve.database.no_fetch)?;
     let app = App::start(&settings).await?;
+    let mut signals = Signals::listen()?;
     let url = format!("http://{}", app.address);
     report::line(&format!("nlac serves {url}: open it in a browser to watch"));
     let api = Api::new(&url, app.own_key.as_ref())?;
     let outcome = tokio::select! {
         outcome = conduct(args, world, &api) => outcome,
-        told = until_told() => {
-            told.and(Err("interrupted; run the same command again to continue".into()))
-        }
+        () = signals.next() => Err("interrupted; run the same command again to continue".into()),
     };
-    app.stop().await;
+    signals.stop(app).await?;
     outcome
 }
 

@@ -20,6 +20,7 @@ use nix::{
     unistd::Pid,
 };
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
+use tokio_util::sync::CancellationToken;
 
 use self::{
     account::{Account, account, command, make_dir, reachable},
@@ -31,6 +32,8 @@ pub use self::{error::PostgresError, package::provide};
 
 /// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a stop in a hurry may take, with a last checkpoint and then without one.
+const BRIEFLY: Duration = Duration::from_secs(3);
 /// How long nlac waits for a server that first repeats its write-ahead log, as after a crash.
 const RECOVERY: Duration = Duration::from_secs(3600);
 /// Pause between two messages about that.
@@ -131,11 +134,33 @@ impl Postgres {
     ///
     /// # Errors
     /// A server that does not stop in time.
-    pub async fn stop(mut self) -> Result<(), PostgresError> {
-        let started = Instant::now();
+    pub async fn stop(self) -> Result<(), PostgresError> {
+        self.stop_until(&CancellationToken::new()).await
+    }
+
+    /// Stops it, and gives it only seconds after `hurry`. If it has not written everything by then, the next start
+    /// repeats its write-ahead log.
+    ///
+    /// # Errors
+    /// A server that does not stop in time.
+    pub async fn stop_until(mut self, hurry: &CancellationToken) -> Result<(), PostgresError> {
         // SIGINT is Postgres' fast shutdown: clients are cut off, everything is flushed.
-        let _ = kill(self.pid, Signal::SIGINT);
-        while started.elapsed() < PATIENCE {
+        let flushed = self.end(Signal::SIGINT, PATIENCE);
+        if let Some(ended) = hurry.run_until_cancelled(flushed).await {
+            return ended;
+        }
+        if self.end(Signal::SIGINT, BRIEFLY).await.is_ok() {
+            return Ok(());
+        }
+        // The immediate shutdown flushes nothing.
+        self.end(Signal::SIGQUIT, BRIEFLY).await
+    }
+
+    /// Sends it a signal, and waits for its end.
+    async fn end(&mut self, signal: Signal, patience: Duration) -> Result<(), PostgresError> {
+        let started = Instant::now();
+        let _ = kill(self.pid, signal);
+        while started.elapsed() < patience {
             let gone = match &mut self.child {
                 Some(child) => matches!(child.try_wait(), Ok(Some(_))),
                 None => kill(self.pid, None).is_err(),
