@@ -30,7 +30,7 @@ document.addEventListener("click", (event) => {
 });
 
 const unanswered = (status) => {
-  if (status === 403) return "Asking needs an API key with the scope submit.";
+  if (status === 403) return "The API key that is signed in now may not ask.";
   return status ? `The service answered ${status}.` : "The service does not answer. Try again when it is reachable.";
 };
 for (const failed of ["htmx:responseError", "htmx:sendError"]) {
@@ -55,7 +55,8 @@ $("#theme")?.addEventListener("click", () => {
 // Keys; none while one types.
 const help = $("#help");
 $("#keys")?.addEventListener("click", () => help.showModal());
-const pages = { j: "/", n: "/jobs/new", e: "/evaluations", d: "/datasets", s: "/search", c: "/compare", f: "/fleet", p: "/playground" };
+const pages = { j: "/", e: "/evaluations", d: "/datasets", s: "/search", c: "/compare", f: "/fleet", p: "/playground" };
+if ("newJob" in document.body.dataset) pages.n = "/jobs/new";
 let going = 0;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, dialog, [contenteditable]");

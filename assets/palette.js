@@ -12,7 +12,7 @@ const press = (selector) => () => document.querySelector(selector).click();
 const fixed = [
   ...[...document.querySelectorAll("header nav a")].map((link) => ({ kind: "page", title: link.textContent, run: to(link.href) })),
   { kind: "page", title: "API reference", run: to("/docs") },
-  { kind: "action", title: "New job", run: to("/jobs/new") },
+  ...("newJob" in document.body.dataset ? [{ kind: "action", title: "New job", run: to("/jobs/new") }] : []),
   { kind: "action", title: "Switch theme", about: "dark or light", run: press("#theme") },
   { kind: "action", title: "Keyboard help", run: press("#keys") },
 ];

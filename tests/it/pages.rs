@@ -227,17 +227,61 @@ async fn a_person_reads_on_a_page_what_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_without_the_scope_is_told_so_and_not_offered_the_example() {
+async fn a_key_is_offered_only_what_it_may_do() {
     let guarded = Guarded::start().await;
-    for (scope, offered) in [("read", false), ("submit", true)] {
+    let mut viewers = vec![("admin", guarded.session(&guarded.admin).await)];
+    for scope in ["read", "submit", "operate"] {
         let (_, key) = guarded.make(scope, &[scope]).await;
-        let session = guarded.session(&key).await;
-        let first = guarded.page("/", &session).await.text().await.unwrap();
-        assert_eq!(first.contains("id=\"train\""), offered, "{scope}");
-        assert_eq!(first.contains("has the scope submit"), !offered, "{scope}");
+        viewers.push((scope, guarded.session(&key).await));
+    }
+    let look = async |path: &str, session: &str| {
+        let answer = guarded.page(path, session).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.text().await.unwrap()
+    };
+    for (scope, session) in &viewers {
+        let first = look("/", session).await;
+        let submits = ["submit", "admin"].contains(scope);
+        assert_eq!(first.contains("id=\"train\""), submits, "{scope}");
+        assert_eq!(first.contains("has the scope submit"), !submits, "{scope}");
         has(&first, &["/assets/palette.js", "/evaluations"]);
     }
     let sign_in = guarded.ask(reqwest::Method::GET, "/sign-in").send().await.unwrap();
     assert!(!sign_in.text().await.unwrap().contains("palette"), "nothing to go to");
+
+    let mut waiting = episode(0);
+    waiting.as_object_mut().unwrap().remove("success");
+    waiting["pending"] = true.into();
+    let import = guarded.ask(reqwest::Method::POST, "/v1/datasets/desk-logs/episodes");
+    let import = import.bearer_auth(&guarded.admin).header("content-type", "application/x-ndjson");
+    assert!(import.body(format!("{waiting}\n")).send().await.unwrap().status().is_success());
+    let post = async |path: &str, body: &Value| {
+        let (status, answer) =
+            guarded.with(&guarded.admin, reqwest::Method::POST, path, body).await;
+        assert!(status < 300, "{path}: {answer}");
+        answer
+    };
+    let job = post("/v1/jobs", &small_job()).await;
+    let job = job["id"].as_str().unwrap();
+    post(&format!("/v1/jobs/{job}/pause"), &json!(null)).await;
+    for (path, control, needed) in [
+        ("/", "href=\"/jobs/new\"", "submit"),
+        ("/", "/resume\"", "submit"),
+        ("/", "/cancel\"", "submit"),
+        ("/", "href=\"/keys\"", "admin"),
+        ("/jobs/JOB", "/cancel\"", "submit"),
+        ("/jobs/JOB/live", "/cancel\"", "submit"),
+        ("/jobs/JOB/spec", "New job from this spec", "submit"),
+        ("/datasets/desk-logs", "/reward\"", "submit"),
+        ("/playground", "id=\"play\"", "submit"),
+        ("/fleet", "/drain\"", "operate"),
+        ("/fleet/live", "/drain\"", "operate"),
+    ] {
+        for (scope, session) in &viewers {
+            let text = look(&path.replace("JOB", job), session).await;
+            let offered = [needed, "admin"].contains(scope);
+            assert_eq!(text.contains(control), offered, "{scope}: {control} of {path}");
+        }
+    }
     guarded.service.stop().await;
 }

@@ -40,13 +40,23 @@ use crate::{
 };
 
 tokio::task_local! {
-    /// Who asks, for what stands above every page.
-    static VIEWER: Actor;
+    /// Who asks, and the rules for what a page offers them.
+    static VIEWER: (Actor, Arc<Rules>);
 }
 
 /// Who looks at the page that is being rendered; nobody on those that are open.
 pub(super) fn viewer() -> Option<Actor> {
-    VIEWER.try_with(Clone::clone).ok()
+    VIEWER.try_with(|(actor, _)| actor.clone()).ok()
+}
+
+/// The scope that the viewer lacks for a route, which is written as the router declares it. A page without
+/// a viewer offers nothing that needs a scope.
+pub(super) fn lacks(method: &Method, route: &str) -> Option<Scope> {
+    let lacked = |(actor, rules): &(Actor, Arc<Rules>)| match rules.of(method, route).access {
+        Access::Open => None,
+        Access::Needs(scope) => (!actor.scopes.cover(scope)).then_some(scope),
+    };
+    VIEWER.try_with(lacked).unwrap_or(Some(Scope::Admin))
 }
 
 /// Whether people and programs must sign in.
@@ -141,9 +151,9 @@ pub(super) async fn guard(
     };
     let mut response = if actor.scopes.cover(needed) {
         request.extensions_mut().insert(actor.clone());
-        VIEWER.scope(actor, next.run(request)).await
+        VIEWER.scope((actor, rules), next.run(request)).await
     } else {
-        forbid(actor, needed, rule.page).await
+        forbid(actor, rules, needed, rule.page).await
     };
     if state.sign_in.is_required() {
         let mine = HeaderValue::from_static("private, no-cache");
@@ -284,11 +294,11 @@ fn sign_in_at(back: &str) -> String {
 }
 
 /// The error for a key without the needed scope.
-async fn forbid(actor: Actor, needed: Scope, page: bool) -> Response {
+async fn forbid(actor: Actor, rules: Arc<Rules>, needed: Scope, page: bool) -> Response {
     let may = actor.scopes.words().join(", ");
     let detail = format!("key {} has the scopes {may}; this needs the scope {needed}", actor.name);
     if page {
-        return VIEWER.scope(actor, async { page::refused(&detail) }).await;
+        return VIEWER.scope((actor, rules), async { page::refused(&detail) }).await;
     }
     Problem::with_status(StatusCode::FORBIDDEN, detail)
         .remedy(format!("use a key with this scope: `nlac keys create NAME --scope {needed}`"))

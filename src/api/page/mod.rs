@@ -32,6 +32,7 @@ mod sign_in;
 mod start;
 mod transition;
 mod versus;
+mod viewer;
 
 use askama::Template;
 use axum::{
@@ -43,11 +44,7 @@ use axum::{
 
 pub(super) use sign_in::refused;
 
-use super::{
-    AppState,
-    access::{Access, viewer},
-    problem::Problem,
-};
+use super::{AppState, access::Access, problem::Problem};
 use crate::domain::access::Scope;
 
 #[derive(rust_embed::Embed)]
@@ -133,24 +130,6 @@ async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Result<Response,
         (header::CACHE_CONTROL, "no-cache".to_owned()),
     ];
     Ok((headers, asset.data.into_owned()).into_response())
-}
-
-/// The viewer of a page, for the task-local above.
-pub(super) struct Viewer {
-    name: String,
-    signed_in: bool,
-    admin: bool,
-    submits: bool,
-}
-
-/// The viewer of the current page. None before sign-in.
-fn viewed_by() -> Option<Viewer> {
-    viewer().map(|actor| Viewer {
-        signed_in: actor.session.is_some(),
-        admin: actor.scopes.cover(Scope::Admin),
-        submits: actor.scopes.cover(Scope::Submit),
-        name: actor.name,
-    })
 }
 
 /// The rows that a page shows, and whether more follow. One more than these was read.

@@ -13,18 +13,15 @@ pub(super) struct Start {
     spec: String,
     /// Idempotency key of its submission.
     key: String,
-    /// The viewer may submit jobs.
-    submits: bool,
 }
 
 impl Start {
-    /// For the viewer of the current page.
+    /// With the built-in example.
     pub fn new() -> Self {
         Self {
             example: examples::FIRST,
             spec: examples::spec(examples::FIRST).unwrap_or_default(),
             key: JobId::new().to_string(),
-            submits: super::viewed_by().is_some_and(|viewer| viewer.submits),
         }
     }
 }
