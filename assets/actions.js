@@ -39,6 +39,8 @@ document.addEventListener("click", async (event) => {
     const made = answer.headers.get("location") ?? `/jobs/${(await answer.json()).id}`;
     return location.assign(made.replace(/^\/v1/, ""));
   }
+  // What the press changed is shown at once, even where text was selected.
+  getSelection().removeAllRanges();
   const shown = document.getElementById(part);
   if (shown) htmx.trigger(shown, "refresh");
 });

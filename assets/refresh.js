@@ -25,6 +25,18 @@ addEventListener("pointerdown", ({ button }) => { pressed = button === 0; }, tru
 for (const end of ["pointerup", "pointercancel", "dragend", "contextmenu"]) addEventListener(end, release, true);
 addEventListener("blur", release);
 
+// What the service last sent for each part, by the part's id. Scripts and people change the page, so it cannot tell.
+const sent = new Map();
+
+// Whether a poll replaces a part: it changed, and nobody selects text in it. The next poll after that replaces it.
+function replaces(part, html) {
+  const selection = getSelection();
+  const selected = !selection.isCollapsed && selection.getRangeAt(0).intersectsNode(part);
+  if (selected || sent.get(part.id) === html) return false;
+  sent.set(part.id, html);
+  return true;
+}
+
 // What a person opened and scrolled, and where the focus is. Regions that scroll keep their order.
 const opened = new Set();
 const scrolled = new Map();
@@ -37,9 +49,20 @@ document.addEventListener("scroll", ({ target }) => {
   const place = regions().indexOf(target);
   if (place >= 0) scrolled.set(place, [target.scrollLeft, target.scrollTop]);
 }, true);
+// Whether the answer that is shown now is a poll's: its parts out of band do not tell.
+let polled = false;
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  if (pressed && polls(detail.requestConfig.elt)) detail.shouldSwap = false;
+  const { target, serverResponse, requestConfig: { elt } } = detail;
   focused = document.activeElement;
+  polled = polls(elt);
+  if (!detail.shouldSwap) return;
+  // What a person asked for is always shown.
+  if (!polled) sent.delete(target.id);
+  else if (pressed) detail.shouldSwap = false;
+  else if (elt.getAttribute("hx-swap") !== "none") detail.shouldSwap = replaces(target, serverResponse);
+});
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+  if (polled) detail.shouldSwap = replaces(detail.target, detail.fragment.firstElementChild.outerHTML);
 });
 
 // htmx gives the focus back to an element with an id. Others are known by their link, or by what they act on.

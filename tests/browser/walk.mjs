@@ -268,6 +268,29 @@ await check("it ends by itself on the page, with curves, phases, critiques", asy
   assert.ok((await page.locator(".refined ins").count()) > 0);
   await shot("job");
 });
+await check("a poll leaves what did not change, and what somebody selects until they let go", async () => {
+  const refresh = () => page.evaluate(() => new Promise((done) => {
+    document.querySelector("#live").addEventListener("htmx:afterRequest", () => done(), { once: true });
+    htmx.trigger("#live", "refresh");
+  }));
+  const kept = () => page.evaluate(() => ["state", "timeline", "more"].filter((part) => document.getElementById(part).old));
+  await refresh();
+  await page.evaluate(() => { for (const part of ["state", "timeline", "more"]) document.getElementById(part).old = true; });
+  await refresh();
+  assert.deepEqual(await kept(), ["state", "timeline", "more"]);
+  await page.route("**/live", async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, body: (await answer.text()).replace("Done: ", "Finished: ") });
+  });
+  await page.evaluate(() => getSelection().selectAllChildren(document.querySelector("#now")));
+  await refresh();
+  assert.match(await page.evaluate(() => getSelection().toString()), /^Done: /);
+  await page.evaluate(() => getSelection().removeAllRanges());
+  await refresh();
+  assert.match(await page.textContent("#now"), /^Finished: /);
+  assert.deepEqual(await kept(), ["timeline", "more"]);
+  await page.unroute("**/live");
+});
 await check("the picture of phases is zoomed and moved by button, wheel, key and drag", async () => {
   const box = () => page.getAttribute("#pan svg", "viewBox");
   const whole = await box();

@@ -98,7 +98,7 @@ pub async fn shows_what_happened(job: &Finished) {
 
     // Parts for the script come out of band, and windows of iterations work without one.
     let live = job.found("/jobs/JOB/live?until=1").await;
-    for part in ["id=\"timeline\"", "id=\"more\"", "id=\"reading-3\""] {
+    for part in ["id=\"state\"", "id=\"timeline\"", "id=\"more\"", "id=\"reading-3\""] {
         assert!(live.contains(&format!("{part} hx-swap-oob=\"true\"")), "{part}: {live}");
     }
     let labels = all(&live, r#"<text class="tick[a-z ]*" [^>]*text-anchor=middle>(\d+)</text>"#);

@@ -24,6 +24,8 @@ use crate::{
 #[derive(Template)]
 #[template(path = "job_live.html")]
 pub(super) struct Live {
+    /// The part is sent out of band, so that it stays if it did not change.
+    out_of_band: bool,
     id: String,
     status: JobStatus,
     over: bool,
@@ -46,11 +48,13 @@ pub(super) async fn of(
     conn: &mut PgConnection,
     job: &JobRow,
     happened: &[EventRow],
+    out_of_band: bool,
 ) -> Result<Live, Problem> {
     let totals = totals::of(conn, job).await?;
     let open = progress::open_iterations(conn, job.id).await?;
     let at = OffsetDateTime::now_utc();
     Ok(Live {
+        out_of_band,
         id: job.id.to_string(),
         status: job.status,
         over: job.status.is_final(),

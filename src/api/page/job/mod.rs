@@ -144,7 +144,7 @@ pub(super) async fn row(conn: &mut PgConnection, id: JobId) -> Result<Option<Job
     read_jobs::job(conn, id).await
 }
 
-/// The parts that refresh. All but the first are sent along with it, out of band.
+/// The parts that refresh. They are sent out of band, so that the browser replaces each one by itself.
 struct Refreshed {
     live: Live,
     timeline: Timeline,
@@ -160,7 +160,7 @@ async fn refreshed(
     out_of_band: bool,
 ) -> Result<Refreshed, Problem> {
     let happened = read_jobs::remarkable_events(conn, job.id, more::EVENTS).await?;
-    let live = live::of(conn, job, &happened).await?;
+    let live = live::of(conn, job, &happened, out_of_band).await?;
     let shown = Shown::of(conn, job, until).await?;
     let timeline = timeline::of(job.id, &shown, out_of_band);
     let newest = health::newest(conn, job).await?;

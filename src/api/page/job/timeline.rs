@@ -11,7 +11,7 @@ use crate::domain::ids::JobId;
 #[derive(Template)]
 #[template(path = "job_timeline.html")]
 pub(super) struct Timeline {
-    /// The part is sent along with another one, out of band.
+    /// The part is sent along with others, out of band.
     out_of_band: bool,
     id: String,
     svg: String,
