@@ -1,5 +1,7 @@
 // Draws a job's time series with uPlot: `name@temperature=label` of each line, separated by bars.
-const plots = [];
+
+// The pictures by their places.
+const plots = new Map();
 
 // Steps of the axis below: iterations, steps and tokens come whole.
 const WHOLE = Array.from({ length: 13 }, (_, i) => [1, 2, 5].map((digit) => digit * 10 ** i)).flat();
@@ -37,14 +39,36 @@ function newest(plot) {
   plot.setLegend({ idxs: plot.data.map((values) => values.findLastIndex((value) => value !== null)) });
 }
 
+// Whether somebody dragged a picture to a part of its data.
+const zoomed = ({ data: [at], scales: { x } }) => x.min > at[0] || x.max < at.at(-1);
+
+// Shows new data in place. What somebody zoomed to stays, as does the place that they point at.
+function renew(drawn, data) {
+  const stays = zoomed(drawn);
+  drawn.setData(data, !stays);
+  // Data without a new scale are not drawn by themselves.
+  if (stays) drawn.redraw();
+  if (drawn.cursor.idx == null) newest(drawn);
+}
+
 export function draw(figure, axis, lines) {
   const place = figure.querySelector("[role=img]");
-  plots.find((plot) => plot.place === place)?.drawn.destroy();
-  const old = plots.findIndex((plot) => plot.place === place);
-  if (old >= 0) plots.splice(old, 1);
+  const measured = lines.filter((line) => line.points.length > 0);
+  const banded = edges(measured);
+  const data = rows(axis, [...measured, ...banded]);
+  // A picture keeps its lines and its colors: for others it is made anew.
+  const made = JSON.stringify([color("--ink"), measured.map(({ label }) => label), banded.map(({ of }) => of)]);
+  const old = plots.get(place);
+  if (old?.made === made) {
+    old.lines = lines;
+    return renew(old.drawn, data);
+  }
+  const { min, max } = old?.drawn.scales.x ?? {};
+  const view = old && zoomed(old.drawn) && { min, max };
+  old?.drawn.destroy();
+  plots.delete(place);
   place.textContent = "";
   place.className = "";
-  const measured = lines.filter((line) => line.points.length > 0);
   if (measured.length === 0) {
     place.textContent = "not measured yet";
     place.className = "soft";
@@ -56,7 +80,6 @@ export function draw(figure, axis, lines) {
     font: "11px system-ui",
   });
   const percent = (_, all) => all.map((v) => `${Math.round(100 * v)} %`);
-  const banded = edges(measured);
   const drawn = new uPlot({
     width: place.clientWidth || 320, height: 190, legend: { live: true },
     // Of what does not change uPlot would show 0 to 100.
@@ -74,10 +97,14 @@ export function draw(figure, axis, lines) {
       const at = measured.length + 1 + banded.indexOf(edge);
       return { series: [at, at + 1], fill: `${color(`--line${edge.of % 6}`)}2e` };
     }),
-    hooks: { setCursor: [(plot) => plot.cursor.idx == null && newest(plot)] },
-  }, rows(axis, [...measured, ...banded]), place);
+    hooks: {
+      setCursor: [(plot) => plot.cursor.idx == null && newest(plot)],
+      setScale: [(plot, key) => key === "x" && place.toggleAttribute("data-zoomed", zoomed(plot))],
+    },
+  }, data, place);
+  if (view) drawn.setScale("x", view);
   newest(drawn);
-  plots.push({ place, drawn, again: () => draw(figure, axis, lines) });
+  plots.set(place, { figure, axis, lines, made, drawn });
 }
 
 async function read(url) {
@@ -180,8 +207,8 @@ export async function compare(figure) {
 let resizing;
 addEventListener("resize", () => {
   clearTimeout(resizing);
-  resizing = setTimeout(() => plots.forEach(({ place, drawn }) => drawn.setSize({ width: place.clientWidth, height: 190 })), 100);
+  resizing = setTimeout(() => plots.forEach(({ drawn }, place) => drawn.setSize({ width: place.clientWidth, height: 190 })), 100);
 });
 export function redraw() {
-  [...plots].forEach((plot) => plot.again());
+  [...plots.values()].forEach(({ figure, axis, lines }) => draw(figure, axis, lines));
 }

@@ -291,6 +291,35 @@ await check("a poll leaves what did not change, and what somebody selects until 
   assert.deepEqual(await kept(), ["timeline", "more"]);
   await page.unroute("**/live");
 });
+await check("a zoomed curve gets new values in place, and a double click shows all of it", async () => {
+  const over = page.locator("#plots .u-over").first();
+  await over.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await over.boundingBox();
+  const middle = y + height / 2;
+  await page.mouse.move(x + 0.3 * width, middle);
+  await page.mouse.down();
+  await page.mouse.move(x + 0.7 * width, middle, { steps: 3 });
+  await page.mouse.up();
+  await page.waitForSelector("#plots [data-zoomed]");
+  await page.evaluate(() => { document.querySelector("#plots canvas").old = true; });
+  const kept = () => page.evaluate(() => document.querySelector("#plots canvas").old);
+  // One more iteration than the job has.
+  const newer = /\/metrics\?/;
+  await page.route(newer, async (route) => {
+    const answer = await route.fetch();
+    const found = await answer.json();
+    const last = Math.max(...found.data.map((m) => m.iteration));
+    found.data.push(...found.data.filter((m) => m.iteration === last).map((m) => ({ ...m, iteration: last + 1 })));
+    await route.fulfill({ response: answer, json: found });
+  });
+  await page.evaluate(async () => (await import("/assets/plots.js")).refresh(document.querySelector("#plots")));
+  assert.ok(await kept());
+  assert.equal(await page.locator("#plots [data-zoomed]").count(), 1);
+  await page.mouse.dblclick(x + 0.5 * width, middle);
+  await page.waitForSelector("#plots [data-zoomed]", { state: "detached" });
+  assert.ok(await kept());
+  await page.unroute(newer);
+});
 await check("the picture of phases is zoomed and moved by button, wheel, key and drag", async () => {
   const box = () => page.getAttribute("#pan svg", "viewBox");
   const whole = await box();
