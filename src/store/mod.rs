@@ -49,7 +49,7 @@ pub mod webhooks;
 pub mod window;
 pub mod work_items;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::{
     Connection as _, Executor as _, PgPool, Postgres, Transaction,
@@ -83,6 +83,11 @@ pub enum StoreError {
     /// The schema is not one that this program made or can bring up to date.
     #[error("{0}")]
     Schema(String),
+    /// The database only replays what another one writes.
+    #[error(
+        "the database is still a standby after 30 seconds: connect nlac to the primary server, or promote this one"
+    )]
+    Standby,
     /// Anything else.
     #[error("database: {0}")]
     Database(sqlx::Error),
@@ -188,6 +193,8 @@ const CONNECTIONS: u32 = 20;
 const SESSION: &str = "set idle_in_transaction_session_timeout = '30s';
     set tcp_keepalives_idle = 60; set tcp_keepalives_interval = 20; set tcp_keepalives_count = 3";
 
+/// How long a start waits for a database that replays its log.
+const PROMOTION: Duration = Duration::from_secs(30);
 /// A connection that was used within this time is handed out without a ping.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -215,12 +222,21 @@ pub struct Store {
 }
 
 impl Store {
-    /// Connects and brings the schema up to date.
+    /// Connects and brings the schema up to date. A database that is being restored accepts connections before it accepts
+    /// writes, so this waits up to 30 seconds for it.
     ///
     /// # Errors
-    /// A database that cannot be reached, or a schema that is newer than this program.
+    /// A database that cannot be reached or written, or a schema that is newer than this program.
     pub async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
         let store = Self { pool: pool(CONNECTIONS, options.clone()).await?, options };
+        let deadline = Instant::now() + PROMOTION;
+        let replays = "select pg_is_in_recovery()";
+        while sqlx::query_scalar(replays).fetch_one(&store.pool).await? {
+            if Instant::now() > deadline {
+                return Err(StoreError::Standby);
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
         MIGRATIONS.run(&store.pool).await?;
         Ok(store)
     }
