@@ -74,7 +74,8 @@ impl Slots {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            slots: Slots { engine: 8, environment: 8, trainer: 4, light: 2 },
+            // Enough texts at a time for a fleet: an engine limits its requests itself.
+            slots: Slots { engine: 32, environment: 32, trainer: 4, light: 2 },
             ttl: Duration::from_secs(30),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(5),
