@@ -14,6 +14,8 @@ mod client;
 #[path = "../parts/engine.rs"]
 mod engine;
 mod gateways;
+#[path = "../parts/immediate.rs"]
+mod immediate;
 #[path = "../parts/process.rs"]
 mod process;
 
@@ -56,25 +58,26 @@ struct Args {
 async fn main() {
     let args = Args::parse();
     if let Some(port) = args.engine {
-        engine::serve(port, script()).await;
+        engine::serve(&[port], script(), || immediate::Immediate).await;
         return;
     }
-    let (_running, engine) = process::engine(&process::http()).await;
+    let (_running, urls) = process::engine(&process::http(), 1).await;
+    let engine = &urls[0];
     let seconds = Duration::from_secs(args.seconds);
     println!(
         "| gateway | storage | in flight | calls/s | p50 ms | p95 ms | failed | memory MB | kept after a kill |"
     );
     println!("|---|---|--:|--:|--:|--:|--:|--:|---|");
-    report("none: the engine itself", "–", &gateways::direct(&engine), seconds).await;
+    report("none: the engine itself", "–", &gateways::direct(engine), seconds).await;
     if let Some(venv) = &args.rllm {
-        let gateway = gateways::rllm(venv, &engine).await;
+        let gateway = gateways::rllm(venv, engine).await;
         report("rllm-model-gateway 0.1.0", "SQLite", &gateway, seconds).await;
     }
     if let Some(venv) = &args.agl {
-        let gateway = gateways::agent_lightning(venv, &engine).await;
+        let gateway = gateways::agent_lightning(venv, engine).await;
         report("agentlightning 1.0.2", "memory", &gateway, seconds).await;
     }
-    let gateway = gateways::nlac(args.nlac.as_deref(), &engine).await;
+    let gateway = gateways::nlac(args.nlac.as_deref(), engine).await;
     report("nlac", "Postgres, committed before the answer", &gateway, seconds).await;
 }
 

@@ -10,19 +10,24 @@
 #![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
 
 mod bare;
+#[path = "../parts/desk.rs"]
+mod desk;
 #[path = "../parts/engine.rs"]
 mod engine;
+#[path = "../parts/immediate.rs"]
+mod immediate;
 mod job;
 #[path = "../parts/process.rs"]
 mod process;
 mod processor;
-mod script;
+#[path = "../parts/service.rs"]
+mod service;
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
 
-use self::{engine::Asked, job::Service, processor::Used};
+use self::{engine::Asked, processor::Used, service::Service};
 
 /// How long the bare client asks.
 const BARE: Duration = Duration::from_secs(3);
@@ -50,21 +55,25 @@ struct Args {
 async fn main() {
     let args = Args::parse();
     if let Some(port) = args.engine {
-        engine::serve(port, script::desk()).await;
+        engine::serve(&[port], desk::script(), || immediate::Immediate).await;
         return;
     }
     let http = process::http();
-    let (_running, engine) = process::engine(&http).await;
+    let (_running, urls) = process::engine(&http, 1).await;
+    let engine = &urls[0];
     let asked = async || -> Asked {
         http.get(format!("{engine}/asked")).send().await.unwrap().json().await.unwrap()
     };
-    bare::ask(&http, &engine, args.in_flight, BARE).await;
+    bare::ask(&http, engine, args.in_flight, BARE).await;
     let bare = asked().await;
 
-    let service = Service::start(&http, &engine, args.nlac.as_deref(), args.in_flight).await;
-    let before = service.used();
-    let took = service.run(args.episodes).await;
-    let Used { own, postgres } = service.used() - before;
+    let base = process::model_dir();
+    let service = Service::start(&http, args.nlac.as_deref(), &base).await;
+    service.engine("instant", &urls, &base, args.in_flight).await;
+    let used = || Used::by(service.nlac.child.id());
+    let before = used();
+    let (_, took) = service.run(&job::spec(args.episodes)).await;
+    let Used { own, postgres } = used() - before;
     let all = asked().await;
     let calls = (all.calls - bare.calls) as f64;
     let rate = calls / (all.seconds - bare.seconds);

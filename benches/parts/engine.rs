@@ -1,4 +1,4 @@
-//! An engine that answers at once: vLLM's routes, as far as nlac and other gateways use them.
+//! An engine without a model: vLLM's routes, as far as nlac and other gateways use them.
 
 use std::{
     borrow::Cow,
@@ -49,34 +49,48 @@ pub struct Asked {
     pub seconds: f64,
 }
 
-struct Engine {
-    script: Script,
+/// How long a replica takes to answer.
+pub trait Speed: Send + Sync + 'static {
+    /// Waits as long as so many tokens of a prompt and of an answer take.
+    fn wait(&self, prompt: usize, answer: usize) -> impl Future<Output = ()> + Send;
+}
+
+struct Engine<S> {
+    script: Arc<Script>,
+    speed: S,
     /// Loaded adapters with their paths.
     adapters: Mutex<BTreeMap<String, String>>,
     asked: Mutex<(Asked, Option<Instant>)>,
 }
 
-type Shared = State<Arc<Engine>>;
+type Shared<S> = State<Arc<Engine<S>>>;
 
-pub async fn serve(port: u16, script: Script) {
-    let engine = Engine { script, adapters: Mutex::default(), asked: Mutex::default() };
+/// Serves a replica on each port.
+pub async fn serve<S: Speed>(ports: &[u16], script: Script, speed: impl Fn() -> S) {
+    let script = Arc::new(script);
+    let serving = ports.iter().map(|port| replica(*port, script.clone(), speed()));
+    futures_util::future::join_all(serving).await;
+}
+
+async fn replica<S: Speed>(port: u16, script: Arc<Script>, speed: S) {
+    let engine = Engine { script, speed, adapters: Mutex::default(), asked: Mutex::default() };
     let routes = Router::new()
         .route("/health", get(|| async { "ok" }))
         .route("/version", get(|| async { Json(json!({ "version": "0.33.0" })) }))
-        .route("/asked", get(asked))
-        .route("/tokenize", post(tokenize))
-        .route("/v1/models", get(models))
-        .route("/v1/load_lora_adapter", post(load))
-        .route("/v1/unload_lora_adapter", post(unload))
-        .route("/v1/completions", post(completion))
-        .route("/v1/chat/completions", post(chat))
+        .route("/asked", get(asked::<S>))
+        .route("/tokenize", post(tokenize::<S>))
+        .route("/v1/models", get(models::<S>))
+        .route("/v1/load_lora_adapter", post(load::<S>))
+        .route("/v1/unload_lora_adapter", post(unload::<S>))
+        .route("/v1/completions", post(completion::<S>))
+        .route("/v1/chat/completions", post(chat::<S>))
         .layer(DefaultBodyLimit::disable())
         .with_state(Arc::new(engine));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     axum::serve(listener, routes).await.unwrap();
 }
 
-impl Engine {
+impl<S> Engine<S> {
     fn count(&self) {
         let mut asked = self.asked.lock().unwrap();
         let (now, (asked, last)) = (Instant::now(), &mut *asked);
@@ -88,11 +102,11 @@ impl Engine {
     }
 }
 
-async fn asked(State(engine): Shared) -> Json<Asked> {
+async fn asked<S: Speed>(State(engine): Shared<S>) -> Json<Asked> {
     Json(engine.asked.lock().unwrap().0)
 }
 
-async fn models(State(engine): Shared) -> Json<Value> {
+async fn models<S: Speed>(State(engine): Shared<S>) -> Json<Value> {
     let adapters = engine.adapters.lock().unwrap();
     let mut data = vec![json!({ "id": MODEL, "max_model_len": 32768 })];
     data.extend(adapters.iter().map(|(name, path)| json!({ "id": name, "root": path })));
@@ -106,18 +120,18 @@ struct Adapter {
     lora_path: String,
 }
 
-async fn load(State(engine): Shared, Json(adapter): Json<Adapter>) -> &'static str {
+async fn load<S: Speed>(State(engine): Shared<S>, Json(adapter): Json<Adapter>) -> &'static str {
     engine.adapters.lock().unwrap().insert(adapter.lora_name, adapter.lora_path);
     "ok"
 }
 
-async fn unload(State(engine): Shared, Json(adapter): Json<Adapter>) -> &'static str {
+async fn unload<S: Speed>(State(engine): Shared<S>, Json(adapter): Json<Adapter>) -> &'static str {
     engine.adapters.lock().unwrap().remove(&adapter.lora_name);
     "ok"
 }
 
-async fn tokenize(
-    State(engine): Shared,
+async fn tokenize<S: Speed>(
+    State(engine): Shared<S>,
     Json(conversation): Json<nlac_chat::Conversation<'static>>,
 ) -> Json<Value> {
     Json(json!({ "tokens": (engine.script.tokenize)(&conversation) }))
@@ -160,17 +174,24 @@ struct Completed<'a> {
 }
 
 /// What nlac asks: a prompt of tokens, which the answer repeats.
-async fn completion(
-    State(engine): Shared,
+async fn completion<S: Speed>(
+    State(engine): Shared<S>,
     body: Bytes,
 ) -> ([(&'static str, &'static str); 1], Vec<u8>) {
     engine.count();
     let asked: Completion<'_> = serde_json::from_slice(&body).unwrap();
+    let answers = asked.n.unwrap_or(1);
+    let chosen = |index: usize| {
+        let seed = asked.seed.wrapping_add(index as i64);
+        &engine.script.answers[(engine.script.choose)(seed, asked.prompt.get())]
+    };
+    let read = asked.prompt.get().bytes().filter(|byte| *byte == b',').count() + 1;
+    let written = (0..answers).map(|index| chosen(index).tokens.len()).sum();
+    engine.speed.wait(read, written).await;
     // An adapter is told from the base model by its log-probabilities.
     let logprob = if asked.model == MODEL { -0.25 } else { -0.75 };
-    let choices = (0..asked.n.unwrap_or(1)).map(|index| {
-        let seed = asked.seed.wrapping_add(index as i64);
-        let answer = &engine.script.answers[(engine.script.choose)(seed, asked.prompt.get())];
+    let choices = (0..answers).map(|index| {
+        let answer = chosen(index);
         let told = || Logprobs { token_logprobs: vec![logprob; answer.tokens.len()] };
         Choice {
             index,
@@ -192,7 +213,7 @@ async fn completion(
 }
 
 /// What other gateways ask: a conversation. The answer holds tokens of both, as vLLM's does.
-async fn chat(State(engine): Shared, _: Bytes) -> Json<Value> {
+async fn chat<S: Speed>(State(engine): Shared<S>, _: Bytes) -> Json<Value> {
     engine.count();
     let answer = &engine.script.answers[0];
     let written = answer.tokens.len();

@@ -1,6 +1,7 @@
 //! Programs that benchmarks start, each a process of its own in a directory of its own.
 
 use std::{
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -41,15 +42,20 @@ impl Process {
     }
 }
 
-/// Starts this program as an engine: its process, and its URL.
-pub async fn engine(http: &reqwest::Client) -> (Process, String) {
-    let port = free_port();
+/// Starts this program as an engine of so many replicas: its process, and their URLs.
+pub async fn engine(http: &reqwest::Client, replicas: usize) -> (Process, Vec<String>) {
+    // All are held until each has its own.
+    let held: Vec<_> = (0..replicas).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let ports: Vec<_> = held.iter().map(|port| port.local_addr().unwrap().port()).collect();
+    drop(held);
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--engine", &port.to_string()]);
+    command.args(ports.iter().map(|port| format!("--engine={port}")));
     let process = Process::start(&mut command, place());
-    let url = at(port);
-    until_ready(http, &format!("{url}/health")).await;
-    (process, url)
+    let urls: Vec<_> = ports.into_iter().map(at).collect();
+    for url in &urls {
+        until_ready(http, &format!("{url}/health")).await;
+    }
+    (process, urls)
 }
 
 /// Waits until an address answers.
@@ -88,7 +94,7 @@ pub fn http() -> reqwest::Client {
 }
 
 pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 pub fn at(port: u16) -> String {

@@ -31,6 +31,7 @@ mod gateway;
 mod headers;
 mod idempotency;
 mod iterations;
+mod job_fleet;
 mod jobs;
 mod keys;
 mod page;
@@ -183,6 +184,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(iterations::iterations))
         .routes(routes!(iterations::metrics))
+        .routes(routes!(job_fleet::read))
         .routes(routes!(evaluations::read))
         .routes(routes!(page::report::read))
         .routes(routes!(external::post))

@@ -43,6 +43,8 @@ text_enum!(
         LastAdminKey = "last_admin_key",
         /// The job has no promoted checkpoint.
         NothingPromoted = "nothing_promoted",
+        /// No iteration of the job after iteration 0 has ended.
+        NothingMeasured = "nothing_measured",
         /// The checkpoint is not published yet.
         NotPublished = "not_published",
         /// The retention rule deleted the files of the checkpoint.

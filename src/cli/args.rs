@@ -345,8 +345,8 @@ pub struct EstimateArgs {
     /// YAML file of the job.
     #[arg(value_name = "SPEC")]
     pub spec: PathBuf,
-    /// YAML file with the numbers of GPUs, the rates of engine and trainer, and the lengths of the job's texts. The
-    /// examples are in `examples/fleets`.
+    /// YAML file with the numbers of GPUs, the rates of engine and trainer, and the lengths of the job's texts.
+    /// `nlac jobs fleet` prints one for a job that has run. Examples are in `examples/fleets`.
     #[arg(long, value_name = "FILE")]
     pub fleet: PathBuf,
     /// Output format.

@@ -46,16 +46,21 @@ pub fn run(args: &EstimateArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A phase of a tiny model takes less than a second.
+fn seconds(time: f64) -> String {
+    if time < 10.0 { format!("{time:.1} s") } else { span(time) }
+}
+
 fn row(gpus: u32, layout: Option<&Layout>) -> Vec<String> {
     let Some(found) = layout else { return vec![gpus.to_string(), "too few".into()] };
     vec![
         gpus.to_string(),
         found.engine_gpus.to_string(),
         found.trainer_gpus.to_string(),
-        span(found.collect),
-        span(found.annotate),
-        span(found.learn),
-        span(found.iteration),
+        seconds(found.collect),
+        seconds(found.annotate),
+        seconds(found.learn),
+        seconds(found.iteration),
         share(found.engine_busy, None),
         share(found.trainer_busy, None),
         found.bottleneck.to_string(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Failure,
     client::Api,
-    estimate, job_lists,
+    estimate, fleet_file, job_lists,
     jobs_args::{JobsArgs, JobsCommand, SubmitArgs},
     listing::{self, cell, left, minute, percent, text},
     progress::{self, Form},
@@ -44,6 +44,10 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
         }
         JobsCommand::Events { id, page } => {
             job_lists::events(&api, id, page, json).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        JobsCommand::Fleet(args) => {
+            fleet_file::print(&api, args, json).await?;
             return Ok(ExitCode::SUCCESS);
         }
         JobsCommand::Show { id } => api.get(&format!("/v1/jobs/{id}")).await?,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, value_parser};
 use serde::Serialize;
 
 use super::service_args::{OutputArgs, PageArgs, ServiceArgs, one_of};
@@ -73,6 +73,12 @@ pub enum JobsCommand {
         #[command(flatten)]
         page: PageArgs,
     },
+    /// Print a fleet file for `nlac estimate`, with the rates that a job measured.
+    ///
+    /// The numbers are means over the iterations after iteration 0, and the job may still run. They are right if the
+    /// engine had as many requests as it can answer at a time. The command also sends eight requests, one at a time, to
+    /// the job's engine. If this machine does not reach the engine, use --writes-alone.
+    Fleet(FleetArgs),
     /// Pause a job. Running work finishes.
     Pause {
         /// Id of the job.
@@ -114,6 +120,23 @@ pub enum JobsCommand {
         /// Id of the job.
         id: JobId,
     },
+}
+
+/// Arguments of `nlac jobs fleet`.
+#[derive(Debug, Args)]
+pub struct FleetArgs {
+    /// Id of the job.
+    pub id: JobId,
+    /// GPUs of each replica of the job's engine.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub gpus_per_replica: u32,
+    /// GPUs of the job's trainer.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub trainer_gpus: u32,
+    /// Answer tokens a second that a replica writes for a request that is alone. The command measures this unless you
+    /// give it.
+    #[arg(long, value_name = "RATE")]
+    pub writes_alone: Option<f64>,
 }
 
 /// Arguments of `nlac jobs submit`.

@@ -27,6 +27,7 @@ mod evaluations_args;
 mod experiment;
 mod export;
 mod fleet;
+mod fleet_file;
 mod hardening;
 mod import;
 mod job_lists;

@@ -161,7 +161,7 @@ async fn examine_replica(
 }
 
 /// The limits of an engine. The adapter's files are there before it is asked for them, so nobody waits for a copy.
-fn limits(engine: &EngineRecord) -> Limits {
+pub(super) fn limits(engine: &EngineRecord) -> Limits {
     Limits { load_attempts: Limits::default().load_attempts, ..Limits::of(engine, None) }
 }
 
@@ -199,7 +199,7 @@ async fn examine_adapter(
     seen.attempt("unload", remedy, pool.unload(&adapter.name), |()| String::new()).await;
 }
 
-fn request(prompt: &[u32], seed: Option<i64>) -> Request {
+pub(super) fn request(prompt: &[u32], seed: Option<i64>) -> Request {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed };
     let prompt = prompt.to_vec();
     Request {

@@ -1,6 +1,7 @@
 //! Whether registered engines, trainers and environments do what a job will ask of them: every operation is tried for
 //! real and timed, and what fails comes with what to change.
 
+mod alone;
 mod engine;
 pub mod environment;
 mod trainer;
@@ -11,7 +12,9 @@ use std::{
 };
 
 pub use self::{
-    engine::examine as examine_engine, environment::examine as examine_environment,
+    alone::{Unmeasured, writes_alone},
+    engine::examine as examine_engine,
+    environment::examine as examine_environment,
     trainer::examine as examine_trainer,
 };
 

@@ -6,15 +6,19 @@ mod budgets;
 pub mod fleet;
 mod observed;
 mod projection;
+mod workload;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub use self::observed::{Observed, Pace, Sample};
 use self::{
     basis::Basis,
     budgets::{budgets, ended},
     projection::{Projection, Totals},
+};
+pub use self::{
+    observed::{Observed, Pace, Sample},
+    workload::{Call, Example, Workload},
 };
 pub use crate::algo::Reasoning;
 use crate::{

@@ -60,6 +60,8 @@ pub struct Observed {
     pub(super) steps: Option<Spread>,
     pub(super) open: Option<Spread>,
     pub(super) noes: Option<Spread>,
+    /// Bellman calls per replayed transition.
+    pub(super) tries: Option<Spread>,
     pub(super) prompt: BTreeMap<Role, Spread>,
     pub(super) generated: BTreeMap<Role, Spread>,
     /// Examples per replayed transition.
@@ -93,6 +95,7 @@ impl Observed {
             steps: Spread::of(samples.iter().map(|s| (s.steps, s.episodes))),
             open: Spread::of(samples.iter().map(|s| (s.open, s.replayed))),
             noes: Spread::of(samples.iter().map(|s| (s.noes, s.verdicts))),
+            tries: Spread::of(samples.iter().map(|s| (s.calls(Role::Bellman), s.replayed))),
             prompt: by_role(1),
             generated: by_role(2),
             examples: by_objective(|sample, examples| (examples[0], sample.replayed)),
@@ -138,7 +141,11 @@ impl Pace {
 }
 
 impl Sample {
-    fn took(&self, phase: &str) -> f64 {
+    fn calls(&self, role: Role) -> f64 {
+        self.roles.get(&role).map_or(0.0, |[calls, ..]| *calls)
+    }
+
+    pub(super) fn took(&self, phase: &str) -> f64 {
         self.seconds.get(phase).copied().unwrap_or(0.0)
     }
 }

@@ -1,4 +1,4 @@
-use super::{Estimate, Observed, Outlook, Pace, Reasoning, Sample, estimate};
+use super::{Call, Estimate, Example, Observed, Outlook, Pace, Reasoning, Sample, estimate};
 use crate::domain::{generation::Role, spec::JobSpec, training::Objective};
 
 fn spec(change: impl Fn(&mut serde_json::Value)) -> JobSpec {
@@ -70,6 +70,37 @@ fn what_was_measured_is_followed() {
     near(&found.optimizer_steps, 36.0 * 4.0 * f64::from(490_u32.div_ceil(32)));
     near(&found.trained_tokens, 36.0 * 4.0 * 27_000.0);
     assert!(found.seconds.likely.is_some_and(|s| s > 60.0), "{:?}", found.seconds);
+}
+
+#[test]
+fn a_workload_has_the_means_of_all_iterations() {
+    let shorter = Sample {
+        episodes: 64.0,
+        steps: 128.0,
+        replayed: 256.0,
+        roles: [(Role::Policy, [300.0, 3000.0, 300.0])].into(),
+        examples: [(Objective::Critic, [250.0, 10_000.0])].into(),
+        ..Sample::default()
+    };
+    let found = Observed::of(1, &[sample(), shorter]).workload();
+    let found = found.unwrap_or_else(|| panic!("two iterations were measured"));
+    assert_eq!((found.steps, found.open, found.noes), (3.0, 0.25, 0.5));
+    assert_eq!(found.calls[&Role::Policy], Call { prompt: 20.0, answer: 2.0 });
+    assert_eq!(found.calls[&Role::Refiner], Call { prompt: 50.0, answer: 5.0 });
+    let critic = Example { share: 500.0 / 512.0, tokens: 50.0 };
+    assert_eq!(found.examples[&Objective::Critic], critic);
+    assert_eq!(found.examples[&Objective::Policy].share, 240.0 / 512.0);
+    assert_eq!((found.calls.len(), found.examples.len()), (5, 2), "{found:?}");
+    assert_eq!(Observed::of(1, &[]).workload(), None);
+}
+
+#[test]
+fn a_workload_stays_within_the_bounds_of_a_fleets_file() {
+    // Two episodes that failed before their first step.
+    let failed = Sample { episodes: 2.0, replayed: 1.0, open: -2.0, ..Sample::default() };
+    let found = Observed::of(1, &[failed]).workload();
+    let found = found.map(|w| (w.steps, w.open, w.noes, w.calls.len(), w.examples.len()));
+    assert_eq!(found, Some((1.0, 0.0, 0.0, 0, 0)));
 }
 
 #[test]

@@ -16,6 +16,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("list_jobs", "jobs list --status running --limit 3 --after ID"),
     ("get_job", "jobs show ID"),
     ("get_job_report", "jobs report ID --out report.html"),
+    ("get_job_fleet", "jobs fleet ID --gpus-per-replica 2 --trainer-gpus 4 --writes-alone 60"),
     ("pause_job", "jobs pause ID"),
     ("resume_job", "jobs resume ID"),
     ("extend_job", "jobs extend ID --iterations 40"),

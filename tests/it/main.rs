@@ -34,6 +34,7 @@ mod extension;
 mod faults;
 mod fields;
 mod fleet;
+mod fleet_file;
 mod fuzz;
 mod gateway;
 mod guards;

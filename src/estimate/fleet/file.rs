@@ -1,13 +1,11 @@
 //! The file that describes a fleet and what a job does on it.
 
-use std::collections::BTreeMap;
-
 use garde::Validate;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::domain::{generation::Role, training::Objective};
+use crate::estimate::Workload;
 
-/// A fleet, and what is assumed of the job. All rates are tokens per second.
+/// A fleet, and what the job asks of it. All rates are tokens per second.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct Fleet {
@@ -26,11 +24,11 @@ pub struct Fleet {
     pub trainer: TrainerRates,
     /// The job.
     #[garde(dive)]
-    pub job: Assumed,
+    pub job: Workload,
 }
 
 /// Rates of an engine under full load.
-#[derive(Debug, Clone, Deserialize, Validate)]
+#[derive(Debug, Clone, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct EngineRates {
     /// GPUs of one replica.
@@ -59,7 +57,7 @@ pub struct EngineRates {
 }
 
 /// Rates of a trainer.
-#[derive(Debug, Clone, Deserialize, Validate)]
+#[derive(Debug, Clone, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct TrainerRates {
     /// GPUs without which the model does not fit. A trainer has a multiple of them.
@@ -79,51 +77,6 @@ pub struct TrainerRates {
     #[serde(default)]
     #[garde(range(min = 0.0))]
     pub save_seconds: f64,
-}
-
-/// Assumptions about the job, until it has run and measured them.
-#[derive(Debug, Clone, Deserialize, Validate)]
-#[serde(deny_unknown_fields)]
-pub struct Assumed {
-    /// Steps of an episode.
-    #[garde(range(min = 1.0))]
-    pub steps: f64,
-    /// Share of replayed transitions after which the episode goes on, 0 to 1.
-    #[garde(range(min = 0.0, max = 1.0))]
-    pub open: f64,
-    /// Share of verdicts that say No, 0 to 1.
-    #[garde(range(min = 0.0, max = 1.0))]
-    pub noes: f64,
-    /// Seconds of one step of the environment.
-    #[serde(default)]
-    #[garde(range(min = 0.0))]
-    pub environment_seconds: f64,
-    /// Prompt and answer of a role's call.
-    #[garde(skip)]
-    pub calls: BTreeMap<Role, Call>,
-    /// Training examples.
-    #[garde(skip)]
-    pub examples: BTreeMap<Objective, Example>,
-}
-
-/// Mean lengths of a call, tokens.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Call {
-    /// Prompt.
-    pub prompt: f64,
-    /// Answer.
-    pub answer: f64,
-}
-
-/// Training examples of one objective.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Example {
-    /// Examples for each replayed transition.
-    pub share: f64,
-    /// Tokens of one example, prompt included.
-    pub tokens: f64,
 }
 
 /// Why a job cannot be estimated.

@@ -6,9 +6,11 @@
 
 mod file;
 mod layout;
+mod measured;
 mod round;
 
 pub use self::{
-    file::{Assumed, EngineRates, Fleet, TrainerRates, Unusable},
+    file::{EngineRates, Fleet, TrainerRates, Unusable},
     layout::{Bottleneck, Layout, layouts},
+    measured::{EngineRate, Measured, TrainerRate},
 };

@@ -1,12 +1,10 @@
 //! What one iteration asks of engine, environment and trainer.
 
-use super::{
-    Assumed, Unusable,
-    file::{Call, Example},
-};
+use super::Unusable;
 use crate::{
     algo::{self, Asked, Calls, Draw, End, Forecast, Reasoning},
     domain::{generation::Role, spec::JobSpec},
+    estimate::{Call, Example, Workload},
 };
 
 /// An iteration with a full replay buffer, after the warm-up of the critic.
@@ -41,7 +39,7 @@ impl Work {
 }
 
 impl Round {
-    pub fn of(spec: &JobSpec, job: &Assumed) -> Result<Self, Unusable> {
+    pub fn of(spec: &JobSpec, job: &Workload) -> Result<Self, Unusable> {
         let acted = job.steps * f64::from(spec.rollout.episodes);
         let iteration = spec.budget.iterations.max(1);
         let stored = acted * f64::from(iteration);
@@ -90,18 +88,20 @@ impl Round {
     }
 }
 
-fn annotating(asked: &Asked, batch: f64, job: &Assumed) -> Result<Work, Unusable> {
+fn annotating(asked: &Asked, batch: f64, job: &Workload) -> Result<Work, Unusable> {
     let mut work = Work::default();
     for Calls { role, count, .. } in asked.calls.iter().filter(|calls| calls.count > 0.0) {
         let call = job.call(*role)?;
-        work.add(*count, call);
+        let tries = if matches!(role, Role::Bellman | Role::Corrector) { job.tries } else { 1.0 };
+        let count = count * tries;
+        work.add(count, call);
         // Calls of one role for one transition wait for each other.
         work.chain.push((if batch > 0.0 { (count / batch).ceil() } else { 0.0 }, call));
     }
     Ok(work)
 }
 
-impl Assumed {
+impl Workload {
     /// A part reasons if the spec says so, or if the file has a call that only such a part needs.
     fn reasoning(&self, spec: &JobSpec) -> Reasoning {
         let told = Reasoning::told(spec);

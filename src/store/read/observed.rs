@@ -1,6 +1,6 @@
 //! What earlier jobs measured that tells what another will take.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use sqlx::{PgConnection, types::Json};
 
@@ -66,6 +66,50 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
     .bind(JOBS)
     .fetch_all(&mut *conn)
     .await?;
+    let samples = samples(conn, &jobs).await?.into_values();
+    Ok(Observed::of(jobs.len(), &samples.collect::<Vec<_>>()))
+}
+
+/// Finished iterations of a job, without iteration 0: counts, tokens and times.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_job(conn: &mut PgConnection, job: JobId) -> Result<Vec<Sample>, StoreError> {
+    let mut samples = samples(conn, &[job]).await?;
+    let ids: Vec<_> = samples.keys().copied().collect();
+    let rows: Vec<(IterationId, String, f64)> = sqlx::query_as(
+        "-- read::observed::times
+         select i.id, m.name, m.value
+         from iterations i join metrics m on m.job_id = i.job_id and m.iteration = i.index
+         where i.id = any($1) and (m.name like 'time.%' or m.name like 'tokens.%')",
+    )
+    .bind(&ids)
+    .fetch_all(conn)
+    .await?;
+    for (id, name, value) in rows {
+        note(samples.entry(id).or_default(), &name, value);
+    }
+    Ok(samples.into_values().collect())
+}
+
+/// Notes tokens, or the time of a phase.
+fn note(sample: &mut Sample, name: &str, value: f64) {
+    match name {
+        names::GENERATED_TOKENS => sample.generated_tokens = value,
+        names::TRAINED_TOKENS => sample.trained_tokens = value,
+        other => {
+            if let Some(phase) = other.strip_prefix(names::PHASE_SECONDS_PREFIX) {
+                sample.seconds.insert(phase.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// Counts and tokens of finished iterations of jobs, without iteration 0.
+async fn samples(
+    conn: &mut PgConnection,
+    jobs: &[JobId],
+) -> Result<BTreeMap<IterationId, Sample>, StoreError> {
     let counts: Vec<Counts> = sqlx::query_as(
         "-- read::observed::counts
          select i.id, e.episodes, e.steps, c.verdicts, c.noes, d.open,
@@ -91,12 +135,12 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
              where x.iteration_id = i.id
          ) d",
     )
-    .bind(&jobs)
+    .bind(jobs)
     .bind(ITERATIONS)
     .fetch_all(&mut *conn)
     .await?;
     let ids: Vec<_> = counts.iter().map(|c| c.id).collect();
-    let mut samples: HashMap<_, _> = counts.into_iter().map(|c| (c.id, sample(&c))).collect();
+    let mut samples: BTreeMap<_, _> = counts.into_iter().map(|c| (c.id, sample(&c))).collect();
     let roles: Vec<(IterationId, Role, i64, i64, i64)> = sqlx::query_as(
         "-- read::observed::roles
          select iteration_id, role, count(*), sum(prompt_tokens)::int8,
@@ -124,7 +168,7 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
         let numbers = [count, tokens].map(|n| n as f64);
         samples.entry(id).or_default().examples.insert(objective, numbers);
     }
-    Ok(Observed::of(jobs.len(), &samples.into_values().collect::<Vec<_>>()))
+    Ok(samples)
 }
 
 fn sample(counts: &Counts) -> Sample {
@@ -173,28 +217,21 @@ pub async fn pace(conn: &mut PgConnection, model: &ModelSpec) -> Result<Pace, St
     .bind(TIMED)
     .fetch_all(conn)
     .await?;
-    let mut samples: HashMap<(JobId, i32), Sample> = HashMap::new();
+    let mut samples: BTreeMap<(JobId, i32), Sample> = BTreeMap::new();
     let mut episodes = 0.0;
     for (job, iteration, name, _, value) in rows {
         let sample = samples.entry((job, iteration)).or_default();
         match name.as_str() {
-            names::GENERATED_TOKENS => sample.generated_tokens = value,
-            names::TRAINED_TOKENS => sample.trained_tokens = value,
             // Of each temperature, the episodes come before their mean length.
             names::EVAL_EPISODES => {
                 episodes = value;
                 sample.held_out += value;
             }
             names::EVAL_TURNS => sample.held_out_steps += value * episodes,
-            other => {
-                if let Some(phase) = other.strip_prefix(names::PHASE_SECONDS_PREFIX) {
-                    sample.seconds.insert(phase.to_owned(), value);
-                }
-            }
+            other => note(sample, other, value),
         }
     }
     let mut jobs: Vec<_> = samples.keys().map(|(job, _)| *job).collect();
-    jobs.sort_unstable();
     jobs.dedup();
     Ok(Pace::of(jobs.len(), &samples.into_values().collect::<Vec<_>>()))
 }

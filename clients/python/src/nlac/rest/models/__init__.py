@@ -18,6 +18,7 @@ from .arm import Arm
 from .audit_list import AuditList
 from .audit_view import AuditView
 from .budget_outlook import BudgetOutlook
+from .call_lengths import CallLengths
 from .called_function import CalledFunction
 from .capabilities import Capabilities
 from .chat_message import ChatMessage
@@ -63,6 +64,7 @@ from .engine_kind import EngineKind
 from .engine_limits import EngineLimits
 from .engine_limits_in_effect import EngineLimitsInEffect
 from .engine_list import EngineList
+from .engine_rate import EngineRate
 from .engine_view import EngineView
 from .environment_kind import EnvironmentKind
 from .environment_list import EnvironmentList
@@ -78,6 +80,7 @@ from .evaluation_view import EvaluationView
 from .event_kind import EventKind
 from .event_list import EventList
 from .event_view import EventView
+from .example_lengths import ExampleLengths
 from .export_job_form import ExportJobForm
 from .export_job_format import ExportJobFormat
 from .extension import Extension
@@ -103,6 +106,7 @@ from .list_models_response_default import ListModelsResponseDefault
 from .made_agent_key import MadeAgentKey
 from .made_key import MadeKey
 from .mean_view import MeanView
+from .measured_fleet import MeasuredFleet
 from .metric import Metric
 from .metric_list import MetricList
 from .new_agent_key import NewAgentKey
@@ -165,6 +169,7 @@ from .trainer_kind import TrainerKind
 from .trainer_limits import TrainerLimits
 from .trainer_limits_in_effect import TrainerLimitsInEffect
 from .trainer_list import TrainerList
+from .trainer_rate import TrainerRate
 from .trainer_view import TrainerView
 from .transition_list import TransitionList
 from .transition_view import TransitionView
@@ -177,6 +182,9 @@ from .webhook import Webhook
 from .webhook_list import WebhookList
 from .webhook_made import WebhookMade
 from .weights import Weights
+from .workload import Workload
+from .workload_calls import WorkloadCalls
+from .workload_examples import WorkloadExamples
 
 __all__ = (
     "ActionAnswer",
@@ -198,6 +206,7 @@ __all__ = (
     "AuditView",
     "BudgetOutlook",
     "CalledFunction",
+    "CallLengths",
     "Capabilities",
     "ChatMessage",
     "ChatPart",
@@ -242,6 +251,7 @@ __all__ = (
     "EngineLimits",
     "EngineLimitsInEffect",
     "EngineList",
+    "EngineRate",
     "EngineView",
     "EnvironmentKind",
     "EnvironmentList",
@@ -257,6 +267,7 @@ __all__ = (
     "EventKind",
     "EventList",
     "EventView",
+    "ExampleLengths",
     "ExportJobForm",
     "ExportJobFormat",
     "Extension",
@@ -282,6 +293,7 @@ __all__ = (
     "MadeAgentKey",
     "MadeKey",
     "MeanView",
+    "MeasuredFleet",
     "Metric",
     "MetricList",
     "NewAgentKey",
@@ -344,6 +356,7 @@ __all__ = (
     "TrainerLimits",
     "TrainerLimitsInEffect",
     "TrainerList",
+    "TrainerRate",
     "TrainerView",
     "TransitionList",
     "TransitionView",
@@ -356,4 +369,7 @@ __all__ = (
     "WebhookList",
     "WebhookMade",
     "Weights",
+    "Workload",
+    "WorkloadCalls",
+    "WorkloadExamples",
 )

@@ -20,7 +20,7 @@ T = TypeVar("T", bound="ActionRequest")
 class ActionRequest:
     """Request for an action."""
 
-    base_of: None | Unset | UUID = UNSET
+    base_of_job_id: None | Unset | UUID = UNSET
     checkpoint_id: None | Unset | UUID = UNSET
     greedy: bool | Unset = UNSET
     """ Greedy: the most likely action in place of a sampled one. """
@@ -39,13 +39,13 @@ class ActionRequest:
     transition_id: None | Unset | UUID = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        base_of: None | str | Unset
-        if isinstance(self.base_of, Unset):
-            base_of = UNSET
-        elif isinstance(self.base_of, UUID):
-            base_of = str(self.base_of)
+        base_of_job_id: None | str | Unset
+        if isinstance(self.base_of_job_id, Unset):
+            base_of_job_id = UNSET
+        elif isinstance(self.base_of_job_id, UUID):
+            base_of_job_id = str(self.base_of_job_id)
         else:
-            base_of = self.base_of
+            base_of_job_id = self.base_of_job_id
 
         checkpoint_id: None | str | Unset
         if isinstance(self.checkpoint_id, Unset):
@@ -101,8 +101,8 @@ class ActionRequest:
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
-        if base_of is not UNSET:
-            field_dict["base_of"] = base_of
+        if base_of_job_id is not UNSET:
+            field_dict["base_of_job_id"] = base_of_job_id
         if checkpoint_id is not UNSET:
             field_dict["checkpoint_id"] = checkpoint_id
         if greedy is not UNSET:
@@ -131,7 +131,7 @@ class ActionRequest:
 
         d = dict(src_dict)
 
-        def _parse_base_of(data: object) -> None | Unset | UUID:
+        def _parse_base_of_job_id(data: object) -> None | Unset | UUID:
             if data is None:
                 return data
             if isinstance(data, Unset):
@@ -139,14 +139,14 @@ class ActionRequest:
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                base_of_type_0 = UUID(data)
+                base_of_job_id_type_0 = UUID(data)
 
-                return base_of_type_0
+                return base_of_job_id_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(None | Unset | UUID, data)
 
-        base_of = _parse_base_of(d.pop("base_of", UNSET))
+        base_of_job_id = _parse_base_of_job_id(d.pop("base_of_job_id", UNSET))
 
         def _parse_checkpoint_id(data: object) -> None | Unset | UUID:
             if data is None:
@@ -239,7 +239,7 @@ class ActionRequest:
         transition_id = _parse_transition_id(d.pop("transition_id", UNSET))
 
         action_request = cls(
-            base_of=base_of,
+            base_of_job_id=base_of_job_id,
             checkpoint_id=checkpoint_id,
             greedy=greedy,
             job_id=job_id,

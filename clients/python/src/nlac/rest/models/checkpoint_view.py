@@ -33,7 +33,7 @@ class CheckpointView:
     """ Name on the engines. """
     optimizer_steps: int
     """ Optimizer steps up to it. """
-    parents: list[UUID]
+    parent_ids: list[UUID]
     """ Source of the checkpoint. """
     path: str
     """ Location of its PEFT files: a directory, or an address in the bucket. """
@@ -70,10 +70,10 @@ class CheckpointView:
 
         optimizer_steps = self.optimizer_steps
 
-        parents = []
-        for parents_item_data in self.parents:
-            parents_item = str(parents_item_data)
-            parents.append(parents_item)
+        parent_ids = []
+        for parent_ids_item_data in self.parent_ids:
+            parent_ids_item = str(parent_ids_item_data)
+            parent_ids.append(parent_ids_item)
 
         path = self.path
 
@@ -105,7 +105,7 @@ class CheckpointView:
                 "loaded_on": loaded_on,
                 "name": name,
                 "optimizer_steps": optimizer_steps,
-                "parents": parents,
+                "parent_ids": parent_ids,
                 "path": path,
                 "promoted": promoted,
                 "published_at": published_at,
@@ -148,12 +148,12 @@ class CheckpointView:
 
         optimizer_steps = d.pop("optimizer_steps")
 
-        parents = []
-        _parents = d.pop("parents")
-        for parents_item_data in _parents:
-            parents_item = UUID(parents_item_data)
+        parent_ids = []
+        _parent_ids = d.pop("parent_ids")
+        for parent_ids_item_data in _parent_ids:
+            parent_ids_item = UUID(parent_ids_item_data)
 
-            parents.append(parents_item)
+            parent_ids.append(parent_ids_item)
 
         path = d.pop("path")
 
@@ -195,7 +195,7 @@ class CheckpointView:
             loaded_on=loaded_on,
             name=name,
             optimizer_steps=optimizer_steps,
-            parents=parents,
+            parent_ids=parent_ids,
             path=path,
             promoted=promoted,
             published_at=published_at,

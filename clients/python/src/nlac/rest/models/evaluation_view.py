@@ -18,7 +18,7 @@ T = TypeVar("T", bound="EvaluationView")
 class EvaluationView:
     """The last complete evaluation of a job."""
 
-    against: None | UUID
+    against_job_id: None | UUID
     checkpoint_id: None | UUID
     iteration: int
     """ Iteration that played it. """
@@ -29,11 +29,11 @@ class EvaluationView:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        against: None | str
-        if isinstance(self.against, UUID):
-            against = str(self.against)
+        against_job_id: None | str
+        if isinstance(self.against_job_id, UUID):
+            against_job_id = str(self.against_job_id)
         else:
-            against = self.against
+            against_job_id = self.against_job_id
 
         checkpoint_id: None | str
         if isinstance(self.checkpoint_id, UUID):
@@ -54,7 +54,7 @@ class EvaluationView:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
-                "against": against,
+                "against_job_id": against_job_id,
                 "checkpoint_id": checkpoint_id,
                 "iteration": iteration,
                 "job_id": job_id,
@@ -70,20 +70,20 @@ class EvaluationView:
 
         d = dict(src_dict)
 
-        def _parse_against(data: object) -> None | UUID:
+        def _parse_against_job_id(data: object) -> None | UUID:
             if data is None:
                 return data
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                against_type_0 = UUID(data)
+                against_job_id_type_0 = UUID(data)
 
-                return against_type_0
+                return against_job_id_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(None | UUID, data)
 
-        against = _parse_against(d.pop("against", None))
+        against_job_id = _parse_against_job_id(d.pop("against_job_id", None))
 
         def _parse_checkpoint_id(data: object) -> None | UUID:
             if data is None:
@@ -112,7 +112,7 @@ class EvaluationView:
             results.append(results_item)
 
         evaluation_view = cls(
-            against=against,
+            against_job_id=against_job_id,
             checkpoint_id=checkpoint_id,
             iteration=iteration,
             job_id=job_id,

@@ -23,14 +23,14 @@ class NewEvaluation:
 
     """
 
-    against: None | Unset | UUID = UNSET
-    checkpoint: None | Unset | UUID = UNSET
+    against_job_id: None | Unset | UUID = UNSET
+    checkpoint_id: None | Unset | UUID = UNSET
     count: int | None | Unset = UNSET
     """ Number of tasks. The default is that of the job's full evaluations. """
     engine: None | str | Unset = UNSET
     """ Engine to use. Without a checkpoint, the engine's model is evaluated, for example a chat model. """
     environment: EnvironmentSpec | None | Unset = UNSET
-    job: None | Unset | UUID = UNSET
+    job_id: None | Unset | UUID = UNSET
     name: None | str | Unset = UNSET
     """ Name for people. The default is `eval-` and the name of the job. """
     seed: int | None | Unset = UNSET
@@ -44,21 +44,21 @@ class NewEvaluation:
     def to_dict(self) -> dict[str, Any]:
         from ..models.environment_spec import EnvironmentSpec
 
-        against: None | str | Unset
-        if isinstance(self.against, Unset):
-            against = UNSET
-        elif isinstance(self.against, UUID):
-            against = str(self.against)
+        against_job_id: None | str | Unset
+        if isinstance(self.against_job_id, Unset):
+            against_job_id = UNSET
+        elif isinstance(self.against_job_id, UUID):
+            against_job_id = str(self.against_job_id)
         else:
-            against = self.against
+            against_job_id = self.against_job_id
 
-        checkpoint: None | str | Unset
-        if isinstance(self.checkpoint, Unset):
-            checkpoint = UNSET
-        elif isinstance(self.checkpoint, UUID):
-            checkpoint = str(self.checkpoint)
+        checkpoint_id: None | str | Unset
+        if isinstance(self.checkpoint_id, Unset):
+            checkpoint_id = UNSET
+        elif isinstance(self.checkpoint_id, UUID):
+            checkpoint_id = str(self.checkpoint_id)
         else:
-            checkpoint = self.checkpoint
+            checkpoint_id = self.checkpoint_id
 
         count: int | None | Unset
         if isinstance(self.count, Unset):
@@ -80,13 +80,13 @@ class NewEvaluation:
         else:
             environment = self.environment
 
-        job: None | str | Unset
-        if isinstance(self.job, Unset):
-            job = UNSET
-        elif isinstance(self.job, UUID):
-            job = str(self.job)
+        job_id: None | str | Unset
+        if isinstance(self.job_id, Unset):
+            job_id = UNSET
+        elif isinstance(self.job_id, UUID):
+            job_id = str(self.job_id)
         else:
-            job = self.job
+            job_id = self.job_id
 
         name: None | str | Unset
         if isinstance(self.name, Unset):
@@ -126,18 +126,18 @@ class NewEvaluation:
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
-        if against is not UNSET:
-            field_dict["against"] = against
-        if checkpoint is not UNSET:
-            field_dict["checkpoint"] = checkpoint
+        if against_job_id is not UNSET:
+            field_dict["against_job_id"] = against_job_id
+        if checkpoint_id is not UNSET:
+            field_dict["checkpoint_id"] = checkpoint_id
         if count is not UNSET:
             field_dict["count"] = count
         if engine is not UNSET:
             field_dict["engine"] = engine
         if environment is not UNSET:
             field_dict["environment"] = environment
-        if job is not UNSET:
-            field_dict["job"] = job
+        if job_id is not UNSET:
+            field_dict["job_id"] = job_id
         if name is not UNSET:
             field_dict["name"] = name
         if seed is not UNSET:
@@ -157,7 +157,7 @@ class NewEvaluation:
 
         d = dict(src_dict)
 
-        def _parse_against(data: object) -> None | Unset | UUID:
+        def _parse_against_job_id(data: object) -> None | Unset | UUID:
             if data is None:
                 return data
             if isinstance(data, Unset):
@@ -165,16 +165,16 @@ class NewEvaluation:
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                against_type_0 = UUID(data)
+                against_job_id_type_0 = UUID(data)
 
-                return against_type_0
+                return against_job_id_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(None | Unset | UUID, data)
 
-        against = _parse_against(d.pop("against", UNSET))
+        against_job_id = _parse_against_job_id(d.pop("against_job_id", UNSET))
 
-        def _parse_checkpoint(data: object) -> None | Unset | UUID:
+        def _parse_checkpoint_id(data: object) -> None | Unset | UUID:
             if data is None:
                 return data
             if isinstance(data, Unset):
@@ -182,14 +182,14 @@ class NewEvaluation:
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                checkpoint_type_0 = UUID(data)
+                checkpoint_id_type_0 = UUID(data)
 
-                return checkpoint_type_0
+                return checkpoint_id_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(None | Unset | UUID, data)
 
-        checkpoint = _parse_checkpoint(d.pop("checkpoint", UNSET))
+        checkpoint_id = _parse_checkpoint_id(d.pop("checkpoint_id", UNSET))
 
         def _parse_count(data: object) -> int | None | Unset:
             if data is None:
@@ -226,7 +226,7 @@ class NewEvaluation:
 
         environment = _parse_environment(d.pop("environment", UNSET))
 
-        def _parse_job(data: object) -> None | Unset | UUID:
+        def _parse_job_id(data: object) -> None | Unset | UUID:
             if data is None:
                 return data
             if isinstance(data, Unset):
@@ -234,14 +234,14 @@ class NewEvaluation:
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                job_type_0 = UUID(data)
+                job_id_type_0 = UUID(data)
 
-                return job_type_0
+                return job_id_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(None | Unset | UUID, data)
 
-        job = _parse_job(d.pop("job", UNSET))
+        job_id = _parse_job_id(d.pop("job_id", UNSET))
 
         def _parse_name(data: object) -> None | str | Unset:
             if data is None:
@@ -305,12 +305,12 @@ class NewEvaluation:
         trials = _parse_trials(d.pop("trials", UNSET))
 
         new_evaluation = cls(
-            against=against,
-            checkpoint=checkpoint,
+            against_job_id=against_job_id,
+            checkpoint_id=checkpoint_id,
             count=count,
             engine=engine,
             environment=environment,
-            job=job,
+            job_id=job_id,
             name=name,
             seed=seed,
             tasks=tasks,

@@ -21,7 +21,7 @@ class RefinementRequest:
 
     action: None | str | Unset = UNSET
     """ Action to judge. The default is the transition's action or the last message. """
-    base_of: None | Unset | UUID = UNSET
+    base_of_job_id: None | Unset | UUID = UNSET
     checkpoint_id: None | Unset | UUID = UNSET
     iteration: int | None | Unset = UNSET
     """ Iteration, in place of a seed: sample as when this iteration annotated the transition. The
@@ -47,13 +47,13 @@ class RefinementRequest:
         else:
             action = self.action
 
-        base_of: None | str | Unset
-        if isinstance(self.base_of, Unset):
-            base_of = UNSET
-        elif isinstance(self.base_of, UUID):
-            base_of = str(self.base_of)
+        base_of_job_id: None | str | Unset
+        if isinstance(self.base_of_job_id, Unset):
+            base_of_job_id = UNSET
+        elif isinstance(self.base_of_job_id, UUID):
+            base_of_job_id = str(self.base_of_job_id)
         else:
-            base_of = self.base_of
+            base_of_job_id = self.base_of_job_id
 
         checkpoint_id: None | str | Unset
         if isinstance(self.checkpoint_id, Unset):
@@ -116,8 +116,8 @@ class RefinementRequest:
         field_dict.update({})
         if action is not UNSET:
             field_dict["action"] = action
-        if base_of is not UNSET:
-            field_dict["base_of"] = base_of
+        if base_of_job_id is not UNSET:
+            field_dict["base_of_job_id"] = base_of_job_id
         if checkpoint_id is not UNSET:
             field_dict["checkpoint_id"] = checkpoint_id
         if iteration is not UNSET:
@@ -152,7 +152,7 @@ class RefinementRequest:
 
         action = _parse_action(d.pop("action", UNSET))
 
-        def _parse_base_of(data: object) -> None | Unset | UUID:
+        def _parse_base_of_job_id(data: object) -> None | Unset | UUID:
             if data is None:
                 return data
             if isinstance(data, Unset):
@@ -160,14 +160,14 @@ class RefinementRequest:
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                base_of_type_0 = UUID(data)
+                base_of_job_id_type_0 = UUID(data)
 
-                return base_of_type_0
+                return base_of_job_id_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(None | Unset | UUID, data)
 
-        base_of = _parse_base_of(d.pop("base_of", UNSET))
+        base_of_job_id = _parse_base_of_job_id(d.pop("base_of_job_id", UNSET))
 
         def _parse_checkpoint_id(data: object) -> None | Unset | UUID:
             if data is None:
@@ -273,7 +273,7 @@ class RefinementRequest:
 
         refinement_request = cls(
             action=action,
-            base_of=base_of,
+            base_of_job_id=base_of_job_id,
             checkpoint_id=checkpoint_id,
             iteration=iteration,
             job_id=job_id,

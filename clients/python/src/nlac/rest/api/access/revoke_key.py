@@ -1,5 +1,5 @@
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 from uuid import UUID
 
@@ -7,7 +7,6 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
-from ...models.key_view import KeyView
 from ...models.problem import Problem
 from ...types import Response
 
@@ -28,11 +27,10 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> KeyView | Problem | None:
-    if response.status_code == 200:
-        response_200 = KeyView.from_dict(response.json())
-
-        return response_200
+) -> Any | Problem | None:
+    if response.status_code == 204:
+        response_204 = cast(Any, None)
+        return response_204
 
     if response.status_code == 400:
         response_400 = Problem.from_dict(response.json())
@@ -57,7 +55,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[KeyView | Problem]:
+) -> Response[Any | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -70,7 +68,7 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-) -> Response[KeyView | Problem]:
+) -> Response[Any | Problem]:
     """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
@@ -81,7 +79,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[KeyView | Problem]
+        Response[Any | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -99,7 +97,7 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-) -> KeyView | Problem | None:
+) -> Any | Problem | None:
     """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
@@ -110,7 +108,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        KeyView | Problem
+        Any | Problem
     """
 
     return sync_detailed(
@@ -123,7 +121,7 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-) -> Response[KeyView | Problem]:
+) -> Response[Any | Problem]:
     """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
@@ -134,7 +132,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[KeyView | Problem]
+        Response[Any | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -150,7 +148,7 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-) -> KeyView | Problem | None:
+) -> Any | Problem | None:
     """Revokes an API key and all its sessions immediately. This cannot be undone.
 
     Args:
@@ -161,7 +159,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        KeyView | Problem
+        Any | Problem
     """
 
     return (

@@ -15,15 +15,15 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     id: UUID,
     *,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
-    json_job: str | Unset = UNSET
-    if not isinstance(job, Unset):
-        json_job = str(job)
-    params["job"] = json_job
+    json_job_id: str | Unset = UNSET
+    if not isinstance(job_id, Unset):
+        json_job_id = str(job_id)
+    params["job_id"] = json_job_id
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -77,13 +77,13 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionView]:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -95,7 +95,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        job=job,
+        job_id=job_id,
     )
 
     response = client.get_httpx_client().request(
@@ -109,13 +109,13 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Problem | TransitionView | None:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -128,7 +128,7 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
-        job=job,
+        job_id=job_id,
     ).parsed
 
 
@@ -136,13 +136,13 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionView]:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,7 +154,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        job=job,
+        job_id=job_id,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -166,13 +166,13 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Problem | TransitionView | None:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -186,6 +186,6 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
-            job=job,
+            job_id=job_id,
         )
     ).parsed

@@ -15,15 +15,15 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     id: UUID,
     *,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
-    json_job: str | Unset = UNSET
-    if not isinstance(job, Unset):
-        json_job = str(job)
-    params["job"] = json_job
+    json_job_id: str | Unset = UNSET
+    if not isinstance(job_id, Unset):
+        json_job_id = str(job_id)
+    params["job_id"] = json_job_id
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -77,14 +77,14 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Response[Annotations | Problem]:
     """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -96,7 +96,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        job=job,
+        job_id=job_id,
     )
 
     response = client.get_httpx_client().request(
@@ -110,14 +110,14 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Annotations | Problem | None:
     """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -130,7 +130,7 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
-        job=job,
+        job_id=job_id,
     ).parsed
 
 
@@ -138,14 +138,14 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Response[Annotations | Problem]:
     """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,7 +157,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        job=job,
+        job_id=job_id,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -169,14 +169,14 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    job: UUID | Unset = UNSET,
+    job_id: UUID | Unset = UNSET,
 ) -> Annotations | Problem | None:
     """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.
-        job (UUID | Unset): A submitted job.
+        job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -190,6 +190,6 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
-            job=job,
+            job_id=job_id,
         )
     ).parsed

@@ -15,15 +15,15 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     id: UUID,
     *,
-    against: UUID | Unset = UNSET,
+    against_job_id: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
-    json_against: str | Unset = UNSET
-    if not isinstance(against, Unset):
-        json_against = str(against)
-    params["against"] = json_against
+    json_against_job_id: str | Unset = UNSET
+    if not isinstance(against_job_id, Unset):
+        json_against_job_id = str(against_job_id)
+    params["against_job_id"] = json_against_job_id
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -77,7 +77,7 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    against: UUID | Unset = UNSET,
+    against_job_id: UUID | Unset = UNSET,
 ) -> Response[EvaluationView | Problem]:
     """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
     evaluations,
@@ -85,7 +85,7 @@ def sync_detailed(
 
     Args:
         id (UUID): A submitted job.
-        against (UUID | Unset): A submitted job.
+        against_job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -97,7 +97,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        against=against,
+        against_job_id=against_job_id,
     )
 
     response = client.get_httpx_client().request(
@@ -111,7 +111,7 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    against: UUID | Unset = UNSET,
+    against_job_id: UUID | Unset = UNSET,
 ) -> EvaluationView | Problem | None:
     """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
     evaluations,
@@ -119,7 +119,7 @@ def sync(
 
     Args:
         id (UUID): A submitted job.
-        against (UUID | Unset): A submitted job.
+        against_job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -132,7 +132,7 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
-        against=against,
+        against_job_id=against_job_id,
     ).parsed
 
 
@@ -140,7 +140,7 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    against: UUID | Unset = UNSET,
+    against_job_id: UUID | Unset = UNSET,
 ) -> Response[EvaluationView | Problem]:
     """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
     evaluations,
@@ -148,7 +148,7 @@ async def asyncio_detailed(
 
     Args:
         id (UUID): A submitted job.
-        against (UUID | Unset): A submitted job.
+        against_job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -160,7 +160,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        against=against,
+        against_job_id=against_job_id,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -172,7 +172,7 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    against: UUID | Unset = UNSET,
+    against_job_id: UUID | Unset = UNSET,
 ) -> EvaluationView | Problem | None:
     """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
     evaluations,
@@ -180,7 +180,7 @@ async def asyncio(
 
     Args:
         id (UUID): A submitted job.
-        against (UUID | Unset): A submitted job.
+        against_job_id (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -194,6 +194,6 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
-            against=against,
+            against_job_id=against_job_id,
         )
     ).parsed

@@ -29,7 +29,7 @@ const PARTS: [(&str, &str); 4] = [
 const TAIL: usize = 6;
 
 /// The script of a desk.
-pub fn desk() -> Script {
+pub fn script() -> Script {
     let tokenizer = ChatTokenizer::load(&model_dir()).unwrap();
     let tokens = |text: &str| tokenizer.encode(text, false).unwrap();
     let end = tokenizer.end_of_turn();

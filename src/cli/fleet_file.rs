@@ -1,0 +1,178 @@
+//! `nlac jobs fleet`: writes the fleet's file of a job that has run.
+
+use serde::Serialize;
+use serde_yaml_ng::Value;
+
+use super::{Failure, client::Api, doctor::api_key, jobs_args::FleetArgs, report};
+use crate::{
+    doctor::writes_alone,
+    domain::peer::EngineRecord,
+    estimate::{
+        Workload,
+        fleet::{EngineRates, Measured, TrainerRates},
+    },
+};
+
+/// Share of its rate that a GPU of the trainer keeps when their number doubles. A job on one fleet cannot tell.
+const SCALING: f64 = 0.95;
+
+/// The file, with its sections in the order of the examples.
+#[derive(Serialize)]
+struct File {
+    gpus: [u32; 4],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine: Option<EngineRates>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trainer: Option<TrainerRates>,
+    job: Workload,
+}
+
+/// Prints the file.
+pub async fn print(api: &Api, args: FleetArgs, json: bool) -> Result<(), Failure> {
+    let path = format!("/v1/jobs/{}", args.id);
+    let found = api.get(&format!("{path}/fleet")).await?;
+    if json {
+        return report::json(&found);
+    }
+    let measured: Measured = serde_json::from_value(found)?;
+    let alone = match args.writes_alone {
+        Some(told) => told,
+        None => ask(api, &path).await?,
+    };
+    let comment = comment(&measured, &args);
+    report::raw(&format!("{comment}{}", text(&file(measured, &args, alone))?))
+}
+
+/// Measures how fast the job's engine writes for a request that is alone.
+async fn ask(api: &Api, path: &str) -> Result<f64, Failure> {
+    let job = api.get(path).await?;
+    let name = job["spec"]["model"]["engine"].as_str().unwrap_or_default();
+    let engine: EngineRecord =
+        serde_json::from_value(api.get(&format!("/v1/engines/{name}")).await?)?;
+    let key = api_key(engine.api_key_env.as_deref(), &engine.urls);
+    let measured = writes_alone(&engine, key.as_deref()).await;
+    measured.map_err(|e| format!("cannot measure engine {name}: {e}; use --writes-alone").into())
+}
+
+fn comment(measured: &Measured, args: &FleetArgs) -> String {
+    let mut text = format!(
+        "# Measured by job {}. Change `gpus` to the numbers of GPUs that you want to compare. The job does not measure\n\
+         # `trainer.scaling` and `job.environment_seconds`.\n",
+        args.id
+    );
+    for (section, missing) in
+        [("engine", measured.engine.is_none()), ("trainer", measured.trainer.is_none())]
+    {
+        if missing {
+            text += &format!("# Add a section `{section}`: this job does not tell its rates.\n");
+        }
+    }
+    text
+}
+
+fn file(measured: Measured, args: &FleetArgs, writes_alone: f64) -> File {
+    let &FleetArgs { gpus_per_replica, trainer_gpus, .. } = args;
+    let replicas = measured.engine.as_ref().map_or(1, |engine| engine.replicas);
+    let gpus = replicas * gpus_per_replica + trainer_gpus;
+    let engine = measured.engine.map(|engine| EngineRates {
+        gpus_per_replica,
+        reads: engine.reads,
+        writes: engine.writes,
+        writes_alone,
+        // Rates of a job have all of this in them.
+        cached: 0.0,
+        call_seconds: 0.0,
+        publish_seconds: engine.publish_seconds,
+    });
+    let trainer = measured.trainer.map(|trainer| TrainerRates {
+        least_gpus: trainer_gpus,
+        trains: trainer.trains / f64::from(trainer_gpus),
+        scaling: SCALING,
+        step_seconds: 0.0,
+        save_seconds: 0.0,
+    });
+    File { gpus: [1, 2, 4, 8].map(|times| times * gpus), engine, trainer, job: measured.job }
+}
+
+fn text(file: &File) -> Result<String, serde_yaml_ng::Error> {
+    serde_yaml_ng::to_string(&shortened(serde_yaml_ng::to_value(file)?))
+}
+
+/// The value with numbers that people can read.
+fn shortened(value: Value) -> Value {
+    match value {
+        Value::Mapping(fields) => Value::Mapping(
+            fields.into_iter().map(|(name, inner)| (name, shortened(inner))).collect(),
+        ),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or(Value::Number(number), rounded)
+        }
+        other => other,
+    }
+}
+
+/// Two decimals. A number below 0.1 keeps two digits, so that a small share is not rounded to 0.
+fn rounded(number: f64) -> Value {
+    let text = if number < 0.1 { format!("{number:.1e}") } else { format!("{number:.2}") };
+    let number = text.parse().unwrap_or(number);
+    if number.fract() == 0.0 { (number as i64).into() } else { number.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FleetArgs, comment, file, text};
+    use crate::{
+        domain::{generation::Role, ids::JobId, training::Objective},
+        estimate::{
+            Call, Example, Workload,
+            fleet::{EngineRate, Measured, TrainerRate},
+        },
+    };
+
+    fn measured() -> Measured {
+        Measured {
+            engine: Some(EngineRate {
+                replicas: 3,
+                reads: 5_000.126,
+                writes: 500.0,
+                publish_seconds: 1.0 / 3.0,
+            }),
+            trainer: Some(TrainerRate { trains: 1_090.0 }),
+            job: Workload {
+                steps: 37.0 / 9.0,
+                open: 1.0 / 23.0,
+                noes: 1.0,
+                tries: 1.5,
+                environment_seconds: 0.0,
+                calls: [(Role::Policy, Call { prompt: 5031.0, answer: 1000.0 / 3.0 })].into(),
+                examples: [(Objective::Critic, Example { share: 0.996, tokens: 6200.0 })].into(),
+            },
+        }
+    }
+
+    fn args() -> FleetArgs {
+        FleetArgs { id: JobId::new(), gpus_per_replica: 2, trainer_gpus: 2, writes_alone: None }
+    }
+
+    fn written(measured: Measured) -> String {
+        text(&file(measured, &args(), 60.0)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn a_file_has_short_numbers_in_the_order_of_the_examples() {
+        let expected = "gpus:\n- 8\n- 16\n- 32\n- 64\nengine:\n  gpus_per_replica: 2\n  reads: 5000.13\n  writes: 500\n  \
+                        writes_alone: 60\n  cached: 0\n  call_seconds: 0\n  publish_seconds: 0.33\ntrainer:\n  \
+                        least_gpus: 2\n  trains: 545\n  scaling: 0.95\n  step_seconds: 0\n  save_seconds: 0\njob:\n  steps: 4.11\n  open: 0.043\n  noes: 1\n  tries: 1.5\n  environment_seconds: 0\n  calls:\n    \
+                        policy:\n      prompt: 5031\n      answer: 333.33\n  examples:\n    critic:\n      \
+                        share: 1\n      tokens: 6200\n";
+        assert_eq!(written(measured()), expected);
+    }
+
+    #[test]
+    fn what_the_job_does_not_tell_is_said() {
+        let measured = Measured { engine: None, ..measured() };
+        let said = comment(&measured, &args());
+        assert!(written(measured).starts_with("gpus:\n- 4\n- 8\n- 16\n- 32\ntrainer:"));
+        assert!(said.contains("`engine`") && !said.contains("section `trainer`"), "{said}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The rates of an engine and a trainer, from the phases of a job that ran on them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    domain::{
+        generation::Role,
+        spec::{Ablation, AlgorithmSpec, JobSpec},
+    },
+    estimate::{Observed, Sample, Workload},
+};
+
+/// A prompt token costs at least this share of an answer token.
+const LEAST_READ: f64 = 1e-3;
+
+/// What a job tells about its fleet. All rates are tokens per second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = MeasuredFleet)]
+pub struct Measured {
+    /// The engine. Null of a pipelined job, in which rollouts and annotation share the engine.
+    pub engine: Option<EngineRate>,
+    /// The trainer. Null if the job has not trained.
+    pub trainer: Option<TrainerRate>,
+    /// What an iteration asked of engine, trainer and environment.
+    pub job: Workload,
+}
+
+/// How fast an engine was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EngineRate {
+    /// Its replicas.
+    pub replicas: u32,
+    /// Prompt tokens that a replica read.
+    pub reads: f64,
+    /// Answer tokens that a replica wrote.
+    pub writes: f64,
+    /// Seconds of a publication.
+    pub publish_seconds: f64,
+}
+
+/// How fast a trainer was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TrainerRate {
+    /// Tokens that it trained on, with all its GPUs.
+    pub trains: f64,
+}
+
+impl Measured {
+    /// From iterations of a job on so many replicas. None if there are no iterations.
+    #[must_use]
+    pub fn of(spec: &JobSpec, samples: &[Sample], replicas: u32) -> Option<Self> {
+        let mut job = Observed::of(1, samples).workload()?;
+        // Here a transition has many targets.
+        if matches!(&spec.algorithm, AlgorithmSpec::Nlac(nlac) if nlac.ablation == Ablation::RawRollouts)
+        {
+            job.tries = 1.0;
+        }
+        let sum = |of: fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>();
+        let phases: Vec<_> = samples.iter().flat_map(generating).collect();
+        let alone = spec.pipeline.max_staleness == 0;
+        let engine = costs(&phases).filter(|_| alone).map(|[read, write]| EngineRate {
+            replicas,
+            reads: 1.0 / read / f64::from(replicas),
+            writes: 1.0 / write / f64::from(replicas),
+            publish_seconds: sum(|s| s.took("publish")) / samples.len() as f64,
+        });
+        let [tokens, learned] = [sum(|s| s.trained_tokens), sum(|s| s.took("learn"))];
+        let trainer =
+            (tokens > 0.0 && learned > 0.0).then(|| TrainerRate { trains: tokens / learned });
+        Some(Self { engine, trainer, job })
+    }
+}
+
+/// A phase: its tokens, and its seconds.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    prompt: f64,
+    answer: f64,
+    seconds: f64,
+}
+
+/// Rollouts, and annotation.
+fn generating(sample: &Sample) -> [Took; 2] {
+    let took = |phase| Took { prompt: 0.0, answer: 0.0, seconds: sample.took(phase) };
+    let mut phases = [took("collect"), took("annotate")];
+    for (role, [calls, prompt, answer]) in &sample.roles {
+        // The policy has a call for each step of a rollout. Its other calls annotate.
+        let acting = if *role == Role::Policy && *calls > 0.0 {
+            (sample.steps / calls).min(1.0)
+        } else {
+            0.0
+        };
+        for (phase, share) in phases.iter_mut().zip([acting, 1.0 - acting]) {
+            phase.prompt += share * prompt;
+            phase.answer += share * answer;
+        }
+    }
+    phases
+}
+
+/// Seconds of a prompt token and of an answer token that explain the phases best, by least squares of the relative
+/// errors. No engine writes a token in less time than it reads one.
+fn costs(phases: &[Took]) -> Option<[f64; 2]> {
+    let seen = phases.iter().filter(|took| took.seconds > 0.0 && took.answer > 0.0);
+    let shares: Vec<_> = seen.map(|t| (t.prompt / t.seconds, t.answer / t.seconds)).collect();
+    let sum = |of: fn(f64, f64) -> f64| shares.iter().map(|(p, a)| of(*p, *a)).sum::<f64>();
+    let [p, a] = [sum(|p, _| p), sum(|_, a| a)];
+    let [pp, aa, pa] = [sum(|p, _| p * p), sum(|_, a| a * a), sum(|p, a| p * a)];
+    let determinant = pp * aa - pa * pa;
+    let read = if determinant > 1e-9 * pp * aa { (aa * p - pa * a) / determinant } else { 0.0 };
+    // What is left for the answers, if prompts cost so much.
+    let [read, write] = match (a - pa * read) / aa {
+        write if write < read => [(p + a) / (pp + 2.0 * pa + aa); 2],
+        write => [read, write],
+    };
+    // Phases with nearly the same mixture can seem to say that prompts cost nothing.
+    let [read, write] = if read < write * LEAST_READ {
+        let write =
+            (a + p * LEAST_READ) / (aa + 2.0 * pa * LEAST_READ + pp * LEAST_READ * LEAST_READ);
+        [write * LEAST_READ, write]
+    } else {
+        [read, write]
+    };
+    (write.is_finite() && read > 0.0).then_some([read, write])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Took, costs};
+
+    fn phase(prompt: f64, answer: f64, read: f64, write: f64) -> Took {
+        Took { prompt, answer, seconds: prompt * read + answer * write }
+    }
+
+    proptest! {
+        #[test]
+        fn rates_are_found_again(read in 1e-5..1e-2, times in 1.0..500.0, rate in 1.5..9.0) {
+            let write = read * times;
+            let phases = [phase(9_000.0, 700.0, read, write), phase(9_000.0 * rate, 900.0, read, write)];
+            let found = costs(&phases).ok_or_else(|| TestCaseError::fail("no rates"))?;
+            prop_assert!((found[0] / read - 1.0).abs() < 1e-3, "{found:?}");
+            prop_assert!((found[1] / write - 1.0).abs() < 1e-3, "{found:?}");
+        }
+
+        #[test]
+        fn rates_are_positive_whatever_was_measured(
+            numbers in prop::collection::vec((0.0..1e5, 0.0..1e4, 0.0..1e3), 0..8),
+        ) {
+            let took = |&(prompt, answer, seconds): &(f64, f64, f64)| Took { prompt, answer, seconds };
+            let phases: Vec<_> = numbers.iter().map(took).collect();
+            if let Some(found) = costs(&phases) {
+                prop_assert!(0.0 < found[0] && found[0] <= found[1] && found[1].is_finite(), "{found:?}");
+            }
+        }
+
+        #[test]
+        fn phases_of_one_mixture_are_explained(read in 1e-5..1e-2, times in 1.0..500.0) {
+            let write = read * times;
+            let phases = [phase(9_000.0, 700.0, read, write), phase(18_000.0, 1_400.0, read, write)];
+            let [r, w] = costs(&phases).ok_or_else(|| TestCaseError::fail("no rates"))?;
+            let seconds = phases[0].seconds;
+            prop_assert!(((9_000.0 * r + 700.0 * w) / seconds - 1.0).abs() < 0.02);
+        }
+    }
+}

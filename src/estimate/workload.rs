@@ -1,0 +1,95 @@
+//! What a job asks of engine, trainer and environment.
+
+use std::collections::BTreeMap;
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::observed::{Observed, Spread};
+use crate::domain::{generation::Role, training::Objective};
+
+/// What a job asks of engine, trainer and environment, as means. Assumptions until a job has measured them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Steps of an episode.
+    #[garde(range(min = 1.0))]
+    pub steps: f64,
+    /// Share of replayed transitions after which the episode continues, 0 to 1.
+    #[garde(range(min = 0.0, max = 1.0))]
+    pub open: f64,
+    /// Share of verdicts that say No, 0 to 1. 0 if the job has no verdicts.
+    #[garde(range(min = 0.0, max = 1.0))]
+    pub noes: f64,
+    /// Calls for each Bellman target, at least 1. An answer that is no valid target is asked for again.
+    #[serde(default = "once")]
+    #[garde(range(min = 1.0))]
+    pub tries: f64,
+    /// Seconds of one step of the environment. The service does not measure them and returns 0.
+    #[serde(default)]
+    #[garde(range(min = 0.0))]
+    pub environment_seconds: f64,
+    /// Lengths of a role's calls, by role.
+    #[garde(skip)]
+    pub calls: BTreeMap<Role, Call>,
+    /// Training examples, by objective.
+    #[garde(skip)]
+    pub examples: BTreeMap<Objective, Example>,
+}
+
+const fn once() -> f64 {
+    1.0
+}
+
+/// Mean lengths of a call, tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CallLengths)]
+pub struct Call {
+    /// Prompt.
+    pub prompt: f64,
+    /// Answer.
+    pub answer: f64,
+}
+
+/// Training examples of one objective.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ExampleLengths)]
+pub struct Example {
+    /// Examples for each replayed transition.
+    pub share: f64,
+    /// Tokens of one example, prompt included.
+    pub tokens: f64,
+}
+
+impl Observed {
+    /// The means of the iterations; none if there are no iterations. Calls and examples that no iteration had are left
+    /// out.
+    #[must_use]
+    pub fn workload(&self) -> Option<Workload> {
+        if self.iterations == 0 {
+            return None;
+        }
+        let mean = |rate: Option<&Spread>| rate.map_or(0.0, |rate| rate.mean);
+        let call = |(role, prompt): (&Role, &Spread)| {
+            let answer = self.generated.get(role)?.mean;
+            Some((*role, Call { prompt: prompt.mean, answer }))
+        };
+        let example = |(objective, length): (&Objective, &Spread)| {
+            let share = self.examples.get(objective)?.mean;
+            Some((*objective, Example { share, tokens: length.mean }))
+        };
+        Some(Workload {
+            // Episodes that fail before their first step count, so the means can be below these bounds.
+            steps: mean(self.steps.as_ref()).max(1.0),
+            open: mean(self.open.as_ref()).clamp(0.0, 1.0),
+            noes: mean(self.noes.as_ref()),
+            tries: mean(self.tries.as_ref()).max(1.0),
+            environment_seconds: 0.0,
+            calls: self.prompt.iter().filter_map(call).collect(),
+            examples: self.lengths.iter().filter_map(example).collect(),
+        })
+    }
+}
