@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Share of its rate that a GPU of the trainer keeps when their number doubles. A job on one fleet cannot tell.
+/// Share of its rate that a GPU of the trainer keeps when their number doubles. A job on one fleet does not show it.
 const SCALING: f64 = 0.95;
 
 /// The file, with its sections in the order of the examples.
@@ -64,7 +64,7 @@ fn comment(measured: &Measured, args: &FleetArgs) -> String {
         [("engine", measured.engine.is_none()), ("trainer", measured.trainer.is_none())]
     {
         if missing {
-            text += &format!("# Add a section `{section}`: this job does not tell its rates.\n");
+            text += &format!("# Add a section `{section}`: this job has not measured its rates.\n");
         }
     }
     text
@@ -79,7 +79,7 @@ fn file(measured: Measured, args: &FleetArgs, writes_alone: f64) -> File {
         reads: engine.reads,
         writes: engine.writes,
         writes_alone,
-        // Rates of a job have all of this in them.
+        // The rates of a job include these costs.
         cached: 0.0,
         call_seconds: 0.0,
         publish_seconds: engine.publish_seconds,

@@ -239,7 +239,7 @@ async fn questions_leave_a_running_job_as_it_is() {
     let hashes = |page: Value| -> Vec<String> {
         page["data"].as_array().unwrap().iter().map(|c| c["sha256"].to_string()).collect()
     };
-    // Long enough that a fast machine answers two crowds of questions beside it.
+    // The job must outlast all questions, also on a fast machine.
     let mut spec = small_job();
     spec["budget"]["iterations"] = 4.into();
     let alone = finished(&service, &spec).await;

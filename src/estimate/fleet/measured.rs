@@ -107,22 +107,16 @@ fn costs(phases: &[Took]) -> Option<[f64; 2]> {
     let sum = |of: fn(f64, f64) -> f64| shares.iter().map(|(p, a)| of(*p, *a)).sum::<f64>();
     let [p, a] = [sum(|p, _| p), sum(|_, a| a)];
     let [pp, aa, pa] = [sum(|p, _| p * p), sum(|_, a| a * a), sum(|p, a| p * a)];
-    let determinant = pp * aa - pa * pa;
-    let read = if determinant > 1e-9 * pp * aa { (aa * p - pa * a) / determinant } else { 0.0 };
-    // What is left for the answers, if prompts cost so much.
-    let [read, write] = match (a - pa * read) / aa {
-        write if write < read => [(p + a) / (pp + 2.0 * pa + aa); 2],
-        write => [read, write],
+    let [read, write] = [aa * p - pa * a, pp * a - pa * p];
+    // Phases with nearly the same mixture of prompts and answers do not show the ratio of their costs.
+    let mixtures_differ = pp * aa - pa * pa > 1e-9 * pp * aa;
+    let ratio = match (mixtures_differ, write > 0.0) {
+        (true, true) => (read / write).clamp(LEAST_READ, 1.0),
+        (true, false) => 1.0,
+        (false, _) => LEAST_READ,
     };
-    // Phases with nearly the same mixture can seem to say that prompts cost nothing.
-    let [read, write] = if read < write * LEAST_READ {
-        let write =
-            (a + p * LEAST_READ) / (aa + 2.0 * pa * LEAST_READ + pp * LEAST_READ * LEAST_READ);
-        [write * LEAST_READ, write]
-    } else {
-        [read, write]
-    };
-    (write.is_finite() && read > 0.0).then_some([read, write])
+    let write = (a + ratio * p) / (aa + ratio * (2.0 * pa + ratio * pp));
+    (write.is_finite() && write > 0.0).then_some([ratio * write, write])
 }
 
 #[cfg(test)]
